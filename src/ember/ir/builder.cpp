@@ -1,0 +1,198 @@
+#include "ember/ir/builder.h"
+
+#include <algorithm>
+
+namespace ember::ir {
+namespace {
+
+void mix(size_t& seed, size_t value) {
+    seed = (seed ^ value) * 0x9e3779b97f4a7c15ULL + (seed >> 29);
+}
+
+size_t hash_value(const AttributeValue& value) {
+    size_t seed = value.index();
+    if (const auto* number = std::get_if<int64_t>(&value)) {
+        mix(seed, static_cast<size_t>(*number));
+    } else if (const auto* list = std::get_if<std::vector<int64_t>>(&value)) {
+        for (int64_t item : *list) {
+            mix(seed, static_cast<size_t>(item));
+        }
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+        mix(seed, std::hash<std::string>()(*text));
+    } else if (const auto* dtype = std::get_if<DType>(&value)) {
+        mix(seed, static_cast<size_t>(*dtype));
+    } else {
+        mix(seed, std::hash<std::string>()(std::get<Literal>(value).bytes));
+    }
+    return seed;
+}
+
+size_t hash_spec(const NodeSpec& spec) {
+    auto seed = static_cast<size_t>(spec.op);
+    for (ValueId operand : spec.operands) {
+        mix(seed, operand);
+    }
+    for (const Attribute& attribute : spec.attributes) {
+        mix(seed, hash_value(attribute.value));
+    }
+    return seed;
+}
+
+bool may_merge(const NodeSpec& spec) {
+    return spec.regions.empty() && spec.op != Op::k_host_call;
+}
+
+}  // namespace
+
+GraphBuilder::GraphBuilder(std::string name, const Module* module) : module_(module) {
+    graph_.name = std::move(name);
+}
+
+ValueId GraphBuilder::param(TensorType type, ParamKind kind) {
+    auto id = static_cast<ValueId>(graph_.values.size());
+    graph_.values.push_back({std::move(type), kNone, static_cast<uint32_t>(graph_.params.size())});
+    graph_.params.push_back({id, kind});
+    return id;
+}
+
+Result<std::vector<ValueId>> GraphBuilder::add(NodeSpec spec) {
+    for (ValueId operand : spec.operands) {
+        check(operand < graph_.values.size(), "operand of another graph");
+    }
+    size_t hash = hash_spec(spec);
+    auto ids = [](const Node& node) {
+        std::vector<ValueId> results;
+        for (uint32_t k = 0; k < node.result_count; ++k) {
+            results.push_back(node.result(k));
+        }
+        return results;
+    };
+    auto stated_as = [&](const Node& node) {
+        for (uint32_t k = 0; k < spec.stated.size(); ++k) {
+            if (k >= node.result_count || graph_.type(node.result(k)) != spec.stated[k]) {
+                return false;
+            }
+        }
+        return true;
+    };
+    if (may_merge(spec)) {
+        if (auto found = known_.find(hash); found != known_.end()) {
+            for (NodeId id : found->second) {
+                const Node& node = graph_.nodes[id];
+                if (node.op == spec.op && node.operands == spec.operands && node.attributes == spec.attributes &&
+                    stated_as(node)) {
+                    return ids(node);
+                }
+            }
+        }
+    }
+    EMBER_TRY(std::vector<TensorType> types, infer_types(graph_, spec, module_));
+    auto id = static_cast<NodeId>(graph_.nodes.size());
+    Node node{spec.op, std::move(spec.operands), std::move(spec.attributes)};
+    node.regions = std::move(spec.regions);
+    node.first_result = static_cast<ValueId>(graph_.values.size());
+    node.result_count = static_cast<uint32_t>(types.size());
+    for (uint32_t k = 0; k < types.size(); ++k) {
+        graph_.values.push_back({std::move(types[k]), id, k});
+    }
+    known_[hash].push_back(id);
+    graph_.nodes.push_back(std::move(node));
+    return ids(graph_.nodes.back());
+}
+
+Result<ValueId> GraphBuilder::add_one(NodeSpec spec) {
+    EMBER_TRY(std::vector<ValueId> results, add(std::move(spec)));
+    check(results.size() == 1, "op with one result");
+    return results[0];
+}
+
+std::vector<ValueId> GraphBuilder::make_node(NodeSpec spec) {
+    auto results = add(std::move(spec));
+    check(results.ok(), results.ok() ? "" : results.error().to_string());
+    return std::move(results).value();
+}
+
+ValueId GraphBuilder::make(Op op, std::vector<ValueId> operands, std::vector<Attribute> attributes) {
+    return make_node({op, std::move(operands), std::move(attributes)}).at(0);
+}
+
+ValueId GraphBuilder::constant(Literal literal) {
+    return make(Op::k_const, {}, {{"value", std::move(literal)}});
+}
+
+ValueId GraphBuilder::dim_value(ValueId value, int axis) {
+    Dim dim = type(value).shape.at(static_cast<size_t>(axis));
+    if (dim.is_static()) {
+        return constant_int(dim.size());
+    }
+    return make(Op::k_dim, {value}, {{"axis", static_cast<int64_t>(axis)}});
+}
+
+void copy_node(const Graph& from, const Node& node, GraphBuilder& builder, std::vector<ValueId>& map) {
+    NodeSpec spec{node.op, {}, node.attributes, node.regions, {}};
+    for (ValueId operand : node.operands) {
+        spec.operands.push_back(map[operand]);
+    }
+    for (uint32_t k = 0; k < node.result_count; ++k) {
+        spec.stated.push_back(from.type(node.result(k)));
+    }
+    std::vector<ValueId> results = builder.make_node(std::move(spec));
+    for (uint32_t k = 0; k < node.result_count; ++k) {
+        map[node.result(k)] = results[k];
+    }
+}
+
+Graph canonicalize_order(const Graph& graph) {
+    GraphBuilder builder(graph.name);
+    std::vector<ValueId> map(graph.values.size(), kNone);
+    for (const Param& param : graph.params) {
+        map[param.value] = builder.param(graph.type(param.value), param.kind);
+    }
+    std::vector<bool> done(graph.nodes.size(), false);
+    std::vector<std::pair<NodeId, size_t>> stack;
+    Graph result = builder.take();
+    result.values.reserve(graph.values.size());
+    result.nodes.reserve(graph.nodes.size());
+    auto emit = [&](NodeId id) {
+        Node node = graph.nodes[id];
+        for (ValueId& operand : node.operands) {
+            operand = map[operand];
+        }
+        auto first = static_cast<ValueId>(result.values.size());
+        for (uint32_t k = 0; k < node.result_count; ++k) {
+            map[node.result(k)] = first + k;
+            result.values.push_back({graph.type(node.result(k)), static_cast<NodeId>(result.nodes.size()), k});
+        }
+        node.first_result = first;
+        for (std::shared_ptr<const Graph>& region : node.regions) {
+            region = std::make_shared<Graph>(canonicalize_order(*region));
+        }
+        result.nodes.push_back(std::move(node));
+    };
+    for (const Output& output : graph.outputs) {
+        NodeId root = graph.values[output.value].node;
+        if (root != kNone && !done[root]) {
+            stack.emplace_back(root, 0);
+        }
+        while (!stack.empty()) {
+            auto& [id, next] = stack.back();
+            const Node& node = graph.nodes[id];
+            if (next < node.operands.size()) {
+                NodeId operand = graph.values[node.operands[next++]].node;
+                if (operand != kNone && !done[operand]) {
+                    stack.emplace_back(operand, 0);
+                }
+                continue;
+            }
+            if (!done[id]) {
+                done[id] = true;
+                emit(id);
+            }
+            stack.pop_back();
+        }
+        result.outputs.push_back({map[output.value], output.updates});
+    }
+    return result;
+}
+
+}  // namespace ember::ir
