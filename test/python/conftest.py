@@ -1,5 +1,6 @@
 """What the Python tests share: the tree, the programs and the model (scripts/test sets EMBER_BIN, EMBER_MODEL)."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -24,13 +25,54 @@ def tracked_files() -> list[Path]:
         check=True,
     )
     names = listing.stdout.decode().split("\0")
-    return [Path(name) for name in names if name and (ROOT / name).is_file()]
+    return sorted({Path(name) for name in names if name and (ROOT / name).is_file()})
+
+
+class Ember:
+    """The command line under test, with a cache folder of its own."""
+
+    def __init__(self, cache_dir: Path):
+        folder = os.environ.get("EMBER_BIN", ROOT / "build" / "release" / "bin")
+        self.program = Path(folder) / "ember"
+        self.cache_dir = cache_dir
+
+    def environment(self):
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("EMBER_")}
+        return kept | {"EMBER_CACHE_DIR": str(self.cache_dir)}
+
+    def __call__(self, *arguments, stdin="", check=True):
+        """Runs `ember ARGUMENTS...` in a fresh process; unless told not to, insists that it succeeds."""
+        run = subprocess.run(
+            [self.program, *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            encoding="utf-8",
+            env=self.environment(),
+            timeout=600,
+        )
+        if check:
+            assert run.returncode == 0, run.stderr
+        return run
+
+    def json(self, *arguments, stdin=""):
+        """The line of JSON that a command with --json ends with."""
+        return json.loads(self(*arguments, "--json", stdin=stdin).stdout.splitlines()[-1])
+
+    def generate(self, model, *prompt, max_tokens=0, options=()):
+        """`ember run`, greedy; `prompt` is the options that give it."""
+        return self.json("run", model, *prompt, "--max-tokens", max_tokens, "--temperature", 0, *options)
+
+
+@pytest.fixture
+def ember(tmp_path) -> Ember:
+    """Ember with an empty cache."""
+    return Ember(tmp_path / "cache")
 
 
 @pytest.fixture(scope="session")
-def ember() -> Path:
-    """The command line under test."""
-    return Path(os.environ.get("EMBER_BIN", ROOT / "build" / "release" / "bin")) / "ember"
+def warm_ember(tmp_path_factory) -> Ember:
+    """Ember with one cache for all tests that do not look at it."""
+    return Ember(tmp_path_factory.mktemp("shared") / "cache")
 
 
 @pytest.fixture(scope="session")
@@ -42,9 +84,6 @@ def model() -> Path:
     return path
 
 
-@pytest.fixture
-def cache_dir(tmp_path, monkeypatch) -> Path:
-    """An empty cache of the test's own, used by every program that it starts."""
-    path = tmp_path / "cache"
-    monkeypatch.setenv("EMBER_CACHE_DIR", str(path))
-    return path
+def ids_option(ids):
+    """Token ids as `ember run` takes them."""
+    return ("--prompt-tokens", ",".join(map(str, ids)))

@@ -101,7 +101,8 @@ def test_tree_keeps_to_layers(root, tracked_files):
     rows = parse_layers((root / "layers.txt").read_text())
     files = sources(tracked_files, root)
     assert files, "no source found: the check would pass for nothing"
-    assert violations(files, rows) == []
+    found = violations(files, rows)
+    assert not found, "\n" + "\n".join(found)
 
 
 def test_rows_are_known_and_without_cycles(root):

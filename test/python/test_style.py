@@ -106,7 +106,7 @@ def test_tree(root, tracked_files):
     found = []
     for path in checked:
         found += violations(path, (root / path).read_text(errors="replace"))
-    assert found == []
+    assert not found, "\n" + "\n".join(found)
 
 
 def test_no_large_or_built_files(root, tracked_files):
