@@ -1,8 +1,8 @@
 """Small GGUF files for the tests: a model of one layer that loads, and ways to damage it.
 
-A file is: magic "GGUF", u32 version, u64 tensor count, u64 pair count; the pairs (string key, u32 type, value); the tensor
-rows (string name, u32 dimension count, u64 each, u32 type, u64 offset); zeros up to the alignment; the tensors. A string is
-a u64 length and its bytes; an array is u32 element type, u64 count and the elements. Little-endian throughout.
+A file is: magic "GGUF", u32 version, u64 tensor count, u64 pair count; the pairs (string key, u32 type, value); the
+tensor rows (string name, u32 dimension count, u64 each, u32 type, u64 offset); zeros up to the alignment; the tensors.
+A string is a u64 length and its bytes; an array is u32 element type, u64 count and the elements. All little-endian.
 """
 
 import struct
@@ -135,9 +135,7 @@ def tiny_model():
         pairs={"general.architecture": (STRING, "llama"), "general.name": (STRING, "tiny")}
         | {f"llama.{key}": pair for key, pair in llama.items()}
         | {f"tokenizer.ggml.{key}": pair for key, pair in tokenizer.items()},
-        tensors=[
-            Tensor(f"{name}.weight", dims, data=weights(dims, i)) for i, (name, dims) in enumerate(shapes.items())
-        ],
+        tensors=tensors,
     )
 
 
