@@ -1,7 +1,7 @@
 // The hyperparameters and weights of a llama-family model in a GGUF file, checked against each other: once
 // read_llama_config() has succeeded, every tensor that the graph needs is there with the shape the config implies, and
-// the vocabulary's special tokens are in range. A file with tensors or settings that would change the result and that we
-// do not implement is refused rather than computed wrongly. Tests: test/unit/gguf_test.cpp.
+// the vocabulary's special tokens are in range. A file with tensors or settings that would change the result and that
+// we do not implement is refused rather than computed wrongly. Tests: test/unit/gguf_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Reference dequantisation: the meaning of each stored tensor type, in plain code. Not on any hot path: compiled kernels
-// read the blocks themselves, and are tested against this. Block layouts are written out in dequantize.cpp.
+// Reference dequantisation: the meaning of each stored tensor type, in plain code. Not on any hot path: compiled
+// kernels read the blocks themselves, and are tested against this. Block layouts are written out in dequantize.cpp.
 // Tests: test/unit/gguf_test.cpp, against values from the gguf Python package.
 #pragma once
 

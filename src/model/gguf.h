@@ -1,6 +1,6 @@
-// Reads GGUF model files, version 2 and 3 (little-endian), without copying: metadata and tensors are views into the file.
-// A file is checked completely when it is opened (every length, count, type, offset and overlap), so views are in bounds
-// for the life of the GgufFile. No allocation depends on a number in the file that its size does not bear out.
+// Reads GGUF model files, version 2 and 3 (little-endian), without copying: metadata and tensors are views into the
+// file. A file is checked completely when it is opened (every length, count, type, offset and overlap), so views are in
+// bounds for the life of the GgufFile. No allocation depends on a number in the file that its size does not bear out.
 //
 //   file     = "GGUF" version:u32 tensor_count:u64 entry_count:u64 entry* tensor* padding data
 //   entry    = key:string type:u32 value
@@ -54,9 +54,9 @@ std::span<const TensorTypeInfo> supported_tensor_types();
 struct GgufTensor {
     std::string_view name;
     TensorType type = TensorType::kF32;
-    std::vector<int64_t> dims;    // as the file has them: dims[0] is contiguous
-    std::vector<int64_t> shape;   // row-major: dims reversed; a weight of [out, in] has dims {in, out}
-    uint64_t offset = 0;          // of the first byte, from the start of the file
+    std::vector<int64_t> dims;   // as the file has them: dims[0] is contiguous
+    std::vector<int64_t> shape;  // row-major: dims reversed; a weight of [out, in] has dims {in, out}
+    uint64_t offset = 0;         // of the first byte, from the start of the file
     const std::byte* data = nullptr;
     uint64_t bytes = 0;
 
@@ -96,7 +96,8 @@ private:
 /// An array value. Elements of fixed size are found directly; strings and nested arrays are walked in order.
 class GgufArray {
 public:
-    GgufArray(ValueType element, uint64_t count, const std::byte* data) : element_(element), count_(count), data_(data) {}
+    GgufArray(ValueType element, uint64_t count, const std::byte* data)
+        : element_(element), count_(count), data_(data) {}
 
     ValueType element_type() const { return element_; }
     uint64_t size() const { return count_; }
@@ -172,12 +173,12 @@ public:
 
 private:
     friend class GgufReader;
-    friend Result<std::shared_ptr<const GgufFile>> open_gguf(const std::string& path);
-    GgufFile() = default;
+    GgufFile(std::string path, std::span<const std::byte> bytes, bool mapped)
+        : path_(std::move(path)), bytes_(bytes), mapped_(mapped) {}
 
     std::string path_;
     std::span<const std::byte> bytes_;
-    bool mapped_ = false;
+    bool mapped_;  // bytes_ is ours to unmap
     uint32_t version_ = 0;
     uint64_t alignment_ = 32;
     uint64_t data_offset_ = 0;

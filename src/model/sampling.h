@@ -13,9 +13,9 @@ namespace ember::model {
 
 struct SamplingOptions {
     float temperature = 0.0f;
-    int32_t top_k = 0;     // keep the k likeliest; 0: all
-    float top_p = 1.0f;    // keep the likeliest whose probabilities reach p; 1: all
-    float min_p = 0.0f;    // keep what has at least this share of the likeliest's probability; 0: all
+    int32_t top_k = 0;                // keep the k likeliest; 0: all
+    float top_p = 1.0f;               // keep the likeliest whose probabilities reach p; 1: all
+    float min_p = 0.0f;               // keep what has at least this share of the likeliest's probability; 0: all
     float repetition_penalty = 1.0f;  // > 1: logits of recent tokens are divided by it (multiplied where negative)
     uint64_t seed = 0;
 };
