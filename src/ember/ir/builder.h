@@ -48,6 +48,7 @@ public:
 
     const Graph& graph() const { return graph_; }
     const TensorType& type(ValueId id) const { return graph_.type(id); }
+    const Module* module() const { return module_; }
     Graph take() { return std::move(graph_); }
 
 private:
