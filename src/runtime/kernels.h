@@ -1,0 +1,83 @@
+// The table of single-threaded kernels, one per instruction set; gemm.cpp and quantized.cpp drive them.
+// kernels_<isa>.cpp define a table each from the same templates (gemm_kernels.h, quantized_kernels.h).
+// Tests: test/unit/runtime_test.cpp, under every instruction set of the host.
+#pragma once
+
+#include <stdint.h>
+
+#include "runtime/isa.h"
+
+namespace ember::runtime {
+
+/// Sums run over l in order, one element at a time (vectors span the columns), except in `dot`.
+template <class T>
+struct GemmKernels {
+    int32_t lanes;        // of a vector
+    int32_t panel_rows;   // rows of A a packed panel holds
+    int32_t panel_cols;   // columns of B a packed panel holds
+    int32_t dot_columns;  // `dot` is fastest on multiples of this many columns
+
+    /// Panels of panel_rows rows (panel_cols columns), the last one padded with zeros: element (i, l) of
+    /// from[i*stride + l*stride_k] goes to panel i/P, place l*P + i%P. `to` has room for the padded panels and kLanes more.
+    void (*pack_a)(int64_t count, int64_t k, const T* from, int64_t stride, int64_t stride_k, T* to);
+    void (*pack_b)(int64_t count, int64_t k, const T* from, int64_t stride, int64_t stride_k, T* to);
+
+    /// c (+)= a·b with both packed.
+    void (*packed)(int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c, int64_t c_m, int64_t c_n, bool add);
+
+    /// c (+)= a·b with a packed and rows of b contiguous, b_k apart.
+    void (*direct)(int64_t m, int64_t n, int64_t k, const T* a, const T* b, int64_t b_k, T* c, int64_t c_m, int64_t c_n,
+                   bool add);
+
+    /// c = a·bᵀ: rows of a (m of them, a_m apart) and of b (n, b_n apart) are contiguous. Every element is summed in
+    /// `lanes` parts, whatever m and n are.
+    void (*dot)(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_m, const T* b, int64_t b_n, T* c, int64_t c_m,
+                int64_t c_n);
+};
+
+struct HalfKernels {
+    void (*f16_to_f32)(const uint16_t* from, float* to, int64_t n);
+    void (*f32_to_f16)(const float* from, uint16_t* to, int64_t n);
+    void (*bf16_to_f32)(const uint16_t* from, float* to, int64_t n);
+    void (*f32_to_bf16)(const float* from, uint16_t* to, int64_t n);
+};
+
+struct Kernels {
+    GemmKernels<float> f32;
+    GemmKernels<double> f64;
+    HalfKernels half;
+};
+
+extern const Kernels kKernelsBaseline;
+#if defined(__x86_64__)
+extern const Kernels kKernelsAvx2;
+extern const Kernels kKernelsAvx512;
+#endif
+
+/// The table for active_isa().
+inline const Kernels& kernels() {
+#if defined(__x86_64__)
+    switch (active_isa()) {
+        case Isa::kAvx512:
+            return kKernelsAvx512;
+        case Isa::kAvx2:
+            return kKernelsAvx2;
+        case Isa::kBaseline:
+            break;
+    }
+#endif
+    return kKernelsBaseline;
+}
+
+template <class T>
+const GemmKernels<T>& gemm_kernels();
+template <>
+inline const GemmKernels<float>& gemm_kernels<float>() {
+    return kernels().f32;
+}
+template <>
+inline const GemmKernels<double>& gemm_kernels<double>() {
+    return kernels().f64;
+}
+
+}  // namespace ember::runtime

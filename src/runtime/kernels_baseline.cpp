@@ -1,0 +1,9 @@
+// The kernels for any processor of the architecture Ember is built for.
+#include "runtime/gemm_kernels.h"
+#include "runtime/half_kernels.h"
+
+namespace ember::runtime {
+
+const Kernels kKernelsBaseline = {make_gemm_kernels<float>(), make_gemm_kernels<double>(), kHalfKernels};
+
+}  // namespace ember::runtime
