@@ -1,0 +1,8 @@
+# Takes from the textual LLVM IR in INPUT what ties it to a target or a file name, and writes OUTPUT.
+file(READ ${INPUT} text)
+string(REGEX REPLACE "target (triple|datalayout) = \"[^\"]*\"\n" "" text "${text}")
+string(REGEX REPLACE "source_filename = \"[^\"]*\"\n" "" text "${text}")
+string(REGEX REPLACE " \"[a-z-]+\"(=\"[^\"]*\")?" "" text "${text}")
+string(REGEX REPLACE "define hidden " "define " text "${text}")
+string(REGEX REPLACE "\n!(llvm|[0-9])[^\n]*" "" text "${text}")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Derives every polynomial of src/ember/codegen/math and prints coefficients.h; needs mpmath, takes a few minutes.
+
+    scripts/math_coefficients.py > src/ember/codegen/math/coefficients.h
+
+Each table is the weighted minimax polynomial of a function on an interval, found by Remez exchange at 60 digits, of the
+lowest degree whose error stays under the bound of its type, then rounded coefficient by coefficient.
+"""
+
+import sys
+import textwrap
+from dataclasses import dataclass
+from typing import Callable
+
+import mpmath as mp
+
+mp.mp.dps = 60
+
+LN2_HALF = mp.log(2) / 2 * mp.mpf("1.0001")
+QUARTER_PI = mp.pi / 4 * mp.mpf("1.0001")
+ATANH_TOP = (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1) * mp.mpf("1.0001")
+
+
+@dataclass
+class Table:
+    """`function` on [low, high], errors multiplied by `weight`, at most 2**-bits of each type (None: no such table)."""
+
+    name: str
+    why: str
+    low: object
+    high: object
+    function: Callable
+    weight: Callable
+    bits_f32: float | None = 27
+    bits_f64: float | None = 56
+    start: int = 2
+
+
+def even(function):
+    """Lets a function of x be approximated in z = x * x."""
+    return lambda z: function(mp.sqrt(z))
+
+
+def square(x):
+    return mp.mpf(x) ** 2
+
+
+TABLES = [
+    Table("exp", "e^r = 1 + r + r^2 exp(r)", -LN2_HALF, LN2_HALF,
+          lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / abs(mp.expm1(r))),
+    Table("exp2", "2^r = 1 + r exp2(r)", -0.5001, 0.5001,
+          lambda r: mp.expm1(r * mp.log(2)) / r, lambda r: r / 2**r),
+    Table("log", "log(1 + f) = f - f^2/2 + f^3 log(f)", mp.sqrt(0.5) - 1.0001, mp.sqrt(2) - 0.9999,
+          lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, lambda f: f**3 / mp.log1p(f), bits_f64=None),
+    Table("sin", "sin r = r + r^3 sin(r^2)", 0, square(QUARTER_PI),
+          even(lambda r: (mp.sin(r) - r) / r**3), even(lambda r: r**3 / mp.sin(r))),
+    Table("cos", "cos r = 1 - r^2/2 + r^4 cos(r^2)", 0, square(QUARTER_PI),
+          even(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4), even(lambda r: r**4 / mp.cos(r))),
+    Table("tan", "tan r = r + r^3 tan(r^2)", 0, square(QUARTER_PI),
+          even(lambda r: (mp.tan(r) - r) / r**3), even(lambda r: r**3 / mp.tan(r))),
+    Table("asin", "asin x = x + x^3 asin(x^2)", 0, 0.2501,
+          even(lambda x: (mp.asin(x) - x) / x**3), even(lambda x: x**3 / mp.asin(x))),
+    Table("atan", "atan x = x + x^3 atan(x^2)", 0, 0.3165,
+          even(lambda x: (mp.atan(x) - x) / x**3), even(lambda x: x**3 / mp.atan(x))),
+    Table("sinh", "sinh r = r + r^3 sinh(r^2)", 0, square(LN2_HALF),
+          even(lambda r: (mp.sinh(r) - r) / r**3), even(lambda r: r**3 / mp.sinh(r))),
+    Table("cosh", "cosh r = 1 + r^2 cosh(r^2)", 0, square(LN2_HALF),
+          even(lambda r: (mp.cosh(r) - 1) / r**2), even(lambda r: r**2 / mp.cosh(r))),
+    Table("tanh", "tanh x = x + x^3 tanh(x^2)", 0, 0.3137,
+          even(lambda x: (mp.tanh(x) - x) / x**3), even(lambda x: x**3 / mp.tanh(x))),
+    Table("atanh", "atanh s = s + s^3 atanh(s^2)", 0, square(ATANH_TOP),
+          even(lambda s: (mp.atanh(s) - s) / s**3), even(lambda s: s**3 / mp.atanh(s))),
+    Table("cbrt", "the first guess of the cube root of m", 1, 2,
+          lambda m: mp.cbrt(m), lambda m: 1 / mp.cbrt(m), bits_f32=11, bits_f64=19),
+]
+
+
+def solve(table, degree, nodes):
+    """The polynomial whose weighted error alternates with equal size over the nodes, and that size."""
+    size = degree + 2
+    matrix, right = mp.matrix(size, size), mp.matrix(size, 1)
+    for row, x in enumerate(nodes):
+        for column in range(degree + 1):
+            matrix[row, column] = x**column * table.weight(x)
+        matrix[row, degree + 1] = (-1) ** row
+        right[row] = table.function(x) * table.weight(x)
+    solution = mp.lu_solve(matrix, right)
+    return list(solution[: degree + 1]), abs(solution[degree + 1])
+
+
+def remez(table, degree):
+    """The minimax polynomial of this degree and its largest weighted error."""
+    low, high = mp.mpf(table.low), mp.mpf(table.high)
+    middle, half = (low + high) / 2, (high - low) / 2
+    count = 24 * (degree + 2) + 1  # not symmetric about the middle, where a weight may vanish
+    grid = [middle - half * mp.cos(mp.pi * (k + mp.mpf("0.37")) / count) for k in range(count)]
+    exact = [(x, table.function(x), table.weight(x)) for x in grid]
+    nodes = [middle - half * mp.cos(mp.pi * (k + mp.mpf("0.43")) / (degree + 2)) for k in range(degree + 2)]
+    for _ in range(12):
+        coefficients, size = solve(table, degree, nodes)
+        errors = [(mp.polyval(coefficients[::-1], x) - f) * w for x, f, w in exact]
+        largest = max(abs(e) for e in errors)
+        if largest <= size * mp.mpf("1.02"):
+            break
+        extrema = alternating_extrema(grid, errors, degree + 2)
+        if extrema is None:
+            break
+        nodes = extrema
+    return coefficients, largest
+
+
+def alternating_extrema(grid, errors, count):
+    """The largest error of each run of one sign, the `count` neighbouring runs with the largest ones."""
+    best = []
+    for x, e in zip(grid, errors):
+        if best and (e > 0) == (best[-1][1] > 0):
+            if abs(e) > abs(best[-1][1]):
+                best[-1] = (x, e)
+        else:
+            best.append((x, e))
+    while len(best) > count:
+        best.pop(0 if abs(best[0][1]) < abs(best[-1][1]) else -1)
+    return [x for x, _ in best] if len(best) == count else None
+
+
+def fit(table, bits):
+    for degree in range(table.start, 40):
+        coefficients, error = remez(table, degree)
+        if error < mp.mpf(2) ** -bits:
+            return coefficients, error
+    raise ValueError(f"{table.name}: no polynomial is close enough")
+
+
+def literal(value, type_name):
+    if type_name == "float":
+        return mp.nstr(value, 10, strip_zeros=False, min_fixed=-3, max_fixed=3) + "f"
+    return mp.nstr(value, 19, strip_zeros=False, min_fixed=-3, max_fixed=3)
+
+
+def print_type(type_name):
+    print(f"template <>\nstruct Coefficients<{type_name}> {{")
+    for table in TABLES:
+        bits = table.bits_f32 if type_name == "float" else table.bits_f64
+        if bits is None:
+            continue
+        coefficients, error = fit(table, bits)
+        print(f"{table.name} {type_name}: {len(coefficients)} terms, 2^{float(mp.log(error, 2)):.1f}", file=sys.stderr)
+        print(f"    // {table.why}: error 2^{float(mp.log(error, 2)):.1f}")
+        body = ", ".join(literal(c, type_name) for c in coefficients)
+        text = f"static constexpr {type_name} {table.name}[] = {{{body}}};"
+        print(textwrap.fill(text, 118, initial_indent=" " * 4, subsequent_indent=" " * 8))
+    print("};\n")
+
+
+def main():
+    print("// Polynomials of the scalar math functions, constant term first. Generated by scripts/math_coefficients.py.")
+    print("#pragma once\n\nnamespace ember_math {\n")
+    print("template <class T>\nstruct Coefficients;\n")
+    print("// clang-format off")
+    print_type("float")
+    print_type("double")
+    print("// clang-format on\n\n}  // namespace ember_math")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+// What every function of the math bitcode is made of: bit patterns, selects, polynomials, error-free sums and products.
+//
+// The functions are written once for float and double. They are straight-line code, so that a loop which inlines them
+// vectorises: both sides of a choice are computed first and `select` picks one; conversions between integers and floating
+// point go through bit patterns, which every vector unit has. `a * b + c` in one expression may be fused (see
+// cmake/ember_bitcode.cmake); where a product must be rounded on its own, it is a statement of its own.
+// Tests: test/unit/math_test.cpp.
+#pragma once
+
+#define EMBER_INLINE static inline __attribute__((always_inline))
+#define EMBER_EXPORT extern "C" __attribute__((always_inline))
+
+/// Defines ember_<name>_f32 and ember_<name>_f64 from the template ember_math::<function>.
+#define EMBER_EXPORT_UNARY(name, function)                                            \
+    EMBER_EXPORT float ember_##name##_f32(float x) { return ember_math::function(x); } \
+    EMBER_EXPORT double ember_##name##_f64(double x) { return ember_math::function(x); }
+
+#define EMBER_EXPORT_BINARY(name, function)                                                          \
+    EMBER_EXPORT float ember_##name##_f32(float x, float y) { return ember_math::function(x, y); }    \
+    EMBER_EXPORT double ember_##name##_f64(double x, double y) { return ember_math::function(x, y); }
+
+namespace ember_math {
+
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+/// What the algorithms need to know of a floating-point type.
+template <class T>
+struct Format;
+
+template <>
+struct Format<float> {
+    using Bits = u32;
+    static constexpr int kMantissaBits = 23;
+    static constexpr int kBias = 127;
+    static constexpr Bits kSign = 0x8000'0000u;
+    static constexpr Bits kUpperHalf = 0xffff'f000u;  // keeps 12 bits of 24
+    static constexpr float kIntegers = 0x1p23f;       // from here on every value is an integer
+    static constexpr float kMin = 0x1p-126f;          // smallest normal number
+    static constexpr float kMax = 0x1.fffffep127f;
+    // ln 2 and log10 2: `High` times any exponent is exact.
+    static constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 0x1.7f7d1cp-20f;
+    static constexpr float kPi = 0x1.921fb6p1f;
+    static constexpr float kHalfPiHigh = 0x1.921fb6p0f, kHalfPiLow = -0x1.777a5cp-25f;
+};
+
+template <>
+struct Format<double> {
+    using Bits = u64;
+    static constexpr int kMantissaBits = 52;
+    static constexpr int kBias = 1023;
+    static constexpr Bits kSign = 0x8000'0000'0000'0000u;
+    static constexpr Bits kUpperHalf = 0xffff'ffff'f800'0000u;  // keeps 26 bits of 53
+    static constexpr double kIntegers = 0x1p52;
+    static constexpr double kMin = 0x1p-1022;
+    static constexpr double kMax = 0x1.fffffffffffffp1023;
+    static constexpr double kLn2High = 0x1.62e42fefa38p-1, kLn2Low = 0x1.ef35793c7673p-45;
+    static constexpr double kPi = 0x1.921fb54442d18p1;
+    static constexpr double kHalfPiHigh = 0x1.921fb54442d18p0, kHalfPiLow = 0x1.1a62633145c07p-54;
+};
+
+template <class T>
+using Bits = typename Format<T>::Bits;
+
+template <class T>
+inline constexpr T kInfinity = static_cast<T>(__builtin_inff());
+template <class T>
+inline constexpr T kNaN = static_cast<T>(__builtin_nanf(""));
+
+template <class T>
+EMBER_INLINE Bits<T> to_bits(T x) {
+    return __builtin_bit_cast(Bits<T>, x);
+}
+
+template <class T>
+EMBER_INLINE T from_bits(Bits<T> bits) {
+    return __builtin_bit_cast(T, bits);
+}
+
+/// Both values are computed, one is taken.
+template <class T>
+EMBER_INLINE T select(bool condition, T yes, T no) {
+    return condition ? yes : no;
+}
+
+template <class T>
+EMBER_INLINE T absolute(T x) {
+    return from_bits<T>(to_bits(x) & ~Format<T>::kSign);
+}
+
+template <class T>
+EMBER_INLINE T with_sign_of(T magnitude, T sign) {
+    return from_bits<T>((to_bits(magnitude) & ~Format<T>::kSign) | (to_bits(sign) & Format<T>::kSign));
+}
+
+/// x with its sign flipped where `sign` is negative.
+template <class T>
+EMBER_INLINE T times_sign_of(T x, T sign) {
+    return from_bits<T>(to_bits(x) ^ (to_bits(sign) & Format<T>::kSign));
+}
+
+/// The smaller of x and a bound; NaN stays.
+template <class T>
+EMBER_INLINE T at_most(T x, T bound) {
+    return x > bound ? bound : x;
+}
+
+template <class T>
+EMBER_INLINE T at_least(T x, T bound) {
+    return x < bound ? bound : x;
+}
+
+EMBER_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
+EMBER_INLINE double square_root(double x) { return __builtin_sqrt(x); }
+
+/// c[0] + c[1] x + c[2] x^2 + ...
+template <int kFirst = 0, class T, int N>
+EMBER_INLINE T polynomial(T x, const T (&c)[N]) {
+    if constexpr (kFirst + 1 == N)
+        return c[kFirst];
+    else
+        return polynomial<kFirst + 1>(x, c) * x + c[kFirst];
+}
+
+/// The nearest integer, as a number and in the low bits of an integer; |x| < 2^(kMantissaBits - 2).
+template <class T>
+struct Nearest {
+    T value;
+    Bits<T> integer;
+};
+
+template <class T>
+inline constexpr T kShifter = Format<T>::kIntegers + Format<T>::kIntegers / 2;
+
+/// The nearest integer of x * factor.
+template <class T>
+EMBER_INLINE Nearest<T> nearest_product(T x, T factor) {
+    T shifted = x * factor + kShifter<T>;
+    return {shifted - kShifter<T>, to_bits(shifted) - to_bits(kShifter<T>)};
+}
+
+template <class T>
+EMBER_INLINE Nearest<T> nearest(T x) {
+    T shifted = x + kShifter<T>;
+    return {shifted - kShifter<T>, to_bits(shifted) - to_bits(kShifter<T>)};
+}
+
+/// An integer in [0, 2^kMantissaBits) as a number, less `bias`.
+template <class T>
+EMBER_INLINE T to_number(Bits<T> integer, T bias = 0) {
+    return from_bits<T>(to_bits(Format<T>::kIntegers) | integer) - (Format<T>::kIntegers + bias);
+}
+
+/// 2^k for an exponent of normal numbers.
+template <class T>
+EMBER_INLINE T power_of_two(Bits<T> k) {
+    return from_bits<T>((k + Format<T>::kBias) << Format<T>::kMantissaBits);
+}
+
+/// x * 2^k, rounded once, for |k| below twice the range of exponents.
+template <class T>
+EMBER_INLINE T scale(T x, Bits<T> k) {
+    constexpr Bits<T> kBias = Format<T>::kBias;
+    Bits<T> half = ((k + 4 * kBias) >> 1) - 2 * kBias;
+    return x * power_of_two<T>(half) * power_of_two<T>(k - half);
+}
+
+/// A number in two parts, the second at most about a unit in the last place of the first.
+template <class T>
+struct Double {
+    T high, low;
+};
+
+/// a + b without error; |a| >= |b| or a = 0.
+template <class T>
+EMBER_INLINE Double<T> fast_two_sum(T a, T b) {
+    T sum = a + b;
+    T kept = sum - a;
+    return {sum, b - kept};
+}
+
+/// a + b without error.
+template <class T>
+EMBER_INLINE Double<T> two_sum(T a, T b) {
+    T sum = a + b;
+    T b_kept = sum - a;
+    T a_kept = sum - b_kept;
+    T a_lost = a - a_kept;
+    T b_lost = b - b_kept;
+    return {sum, a_lost + b_lost};
+}
+
+/// The upper half of the significant digits: the product of two such numbers is exact.
+template <class T>
+EMBER_INLINE T upper_half(T x) {
+    return from_bits<T>(to_bits(x) & Format<T>::kUpperHalf);
+}
+
+/// a * b, the low part good to a few units in its last place, with or without FMA.
+template <class T>
+EMBER_INLINE Double<T> two_product(T a, T b) {
+    T product = a * b;
+    T a_high = upper_half(a), b_high = upper_half(b);
+    T a_low = a - a_high, b_low = b - b_high;
+    T low = a_high * b_high - product;
+    low = a_high * b_low + low;
+    low = a_low * b_high + low;
+    return {product, a_low * b_low + low};
+}
+
+}  // namespace ember_math
