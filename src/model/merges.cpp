@@ -1,0 +1,61 @@
+#include "model/merges.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <bit>
+#include <utility>
+
+namespace ember::model {
+
+namespace {
+
+uint64_t pair_hash(uint64_t left, uint64_t right) {
+    uint64_t mixed = (left ^ std::rotl(right, 23)) * 0x9e3779b97f4a7c15;
+    return mixed ^ mixed >> 29;
+}
+
+}  // namespace
+
+uint64_t hash_symbol(std::string_view text, uint64_t seed) {
+    return XXH3_64bits_withSeed(text.data(), text.size(), seed);
+}
+
+HashedRows::HashedRows(size_t count) : slots_(std::bit_ceil(2 * count + 2)), mask_(slots_.size() - 1) {}
+
+TokenTable::TokenTable(std::span<const std::string_view> tokens, uint64_t seed)
+    : tokens_(tokens), rows_(tokens.size()) {
+    for (uint32_t id = 0; id < tokens.size(); ++id) {
+        rows_.insert(hash_symbol(tokens[id], seed), id, [&](uint32_t other) { return tokens[other] == tokens[id]; });
+    }
+}
+
+std::optional<int32_t> TokenTable::find(std::string_view text, uint64_t hash) const {
+    uint32_t id = rows_.find(hash, [&](uint32_t row) { return tokens_[row] == text; });
+    return id == HashedRows::kNone ? std::nullopt : std::optional(static_cast<int32_t>(id));
+}
+
+MergeTable::MergeTable(std::vector<std::string_view> merges, uint64_t seed)
+    : merges_(std::move(merges)), rows_(merges_.size()) {
+    for (uint32_t rank = 0; rank < merges_.size(); ++rank) {
+        std::string_view merge = merges_[rank];
+        size_t space = merge.find(' ', 1);  // a symbol is not empty
+        if (space == std::string_view::npos || space + 1 == merge.size()) {
+            continue;
+        }
+        uint64_t hash =
+            pair_hash(hash_symbol(merge.substr(0, space), seed), hash_symbol(merge.substr(space + 1), seed));
+        rows_.insert(hash, rank, [&](uint32_t other) { return merges_[other] == merge; });
+    }
+}
+
+uint32_t MergeTable::find(std::string_view left, uint64_t left_hash, std::string_view right,
+                          uint64_t right_hash) const {
+    return rows_.find(pair_hash(left_hash, right_hash), [&](uint32_t rank) {
+        std::string_view merge = merges_[rank];
+        return merge.size() == left.size() + 1 + right.size() && merge.starts_with(left) && merge.ends_with(right) &&
+               merge[left.size()] == ' ';
+    });
+}
+
+}  // namespace ember::model

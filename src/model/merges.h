@@ -1,0 +1,80 @@
+// The two hash tables of a BPE vocabulary, over strings that stay where they are in the file: text → token, and pair of
+// symbols → merge rank. Open addressing; a slot holds 32 bits of the hash, so that a miss rarely touches a string.
+// Hashes are seeded, as a file's author must not be able to choose collisions. Tests: test/unit/tokenizer_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace ember::model {
+
+/// Hash of a token's or a symbol's text.
+uint64_t hash_symbol(std::string_view text, uint64_t seed);
+
+/// What both tables share: 32-bit rows found by 64-bit hashes.
+class HashedRows {
+public:
+    /// Room for `count` rows.
+    explicit HashedRows(size_t count);
+
+    /// The first row with this hash for which `is_same(row)`; `kNone` where there is none.
+    static constexpr uint32_t kNone = UINT32_MAX;
+    template <class IsSame>
+    uint32_t find(uint64_t hash, IsSame is_same) const {
+        for (size_t at = hash & mask_; slots_[at].row != kNone; at = (at + 1) & mask_) {
+            if (slots_[at].tag == static_cast<uint32_t>(hash >> 32) && is_same(slots_[at].row)) {
+                return slots_[at].row;
+            }
+        }
+        return kNone;
+    }
+    /// Adds a row, unless one that `is_same` is there.
+    template <class IsSame>
+    void insert(uint64_t hash, uint32_t row, IsSame is_same) {
+        size_t at = hash & mask_;
+        for (; slots_[at].row != kNone; at = (at + 1) & mask_) {
+            if (slots_[at].tag == static_cast<uint32_t>(hash >> 32) && is_same(slots_[at].row)) {
+                return;
+            }
+        }
+        slots_[at] = {static_cast<uint32_t>(hash >> 32), row};
+    }
+
+private:
+    struct Slot {
+        uint32_t tag = 0;
+        uint32_t row = kNone;
+    };
+    std::vector<Slot> slots_;  // a power of two of them, at most half full
+    size_t mask_;
+};
+
+class TokenTable {
+public:
+    /// The first of equal tokens counts. `tokens` must outlive the table.
+    TokenTable(std::span<const std::string_view> tokens, uint64_t seed);
+    std::optional<int32_t> find(std::string_view text, uint64_t hash) const;
+
+private:
+    std::span<const std::string_view> tokens_;
+    HashedRows rows_;
+};
+
+class MergeTable {
+public:
+    /// Each merge is "LEFT RIGHT"; one without a space never applies, and the first of equal ones counts.
+    MergeTable(std::vector<std::string_view> merges, uint64_t seed);
+
+    static constexpr uint32_t kNone = HashedRows::kNone;
+    /// The rank (low is first) of merging two symbols with their hashes.
+    uint32_t find(std::string_view left, uint64_t left_hash, std::string_view right, uint64_t right_hash) const;
+
+private:
+    std::vector<std::string_view> merges_;
+    HashedRows rows_;
+};
+
+}  // namespace ember::model
