@@ -48,6 +48,8 @@ private:
     };
 
     explicit Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {}
+    static bool likelier(const Candidate& a, const Candidate& b);
+    void set_candidates(std::span<const float> logits, std::span<const int32_t> recent);
     void keep_top_k();
     void keep_top_p(float highest);
     void keep_min_p(float highest);
