@@ -38,6 +38,24 @@ size_t hash_spec(const NodeSpec& spec) {
     return seed;
 }
 
+bool says_nothing(const Attribute& attribute) {
+    const AttributeValue& value = attribute.value;
+    return (attribute.name == "step" && value == AttributeValue(int64_t{1})) ||
+           (attribute.name == "while" && value == AttributeValue(int64_t{0})) ||
+           (attribute.name == "batch" && value == AttributeValue(std::vector<int64_t>())) ||
+           (attribute.name == "bounds" && value == AttributeValue(std::string("raise")));
+}
+
+/// Equal nodes have equal attributes, however they were given.
+void normalize(Op op, std::vector<Attribute>& given) {
+    std::erase_if(given, says_nothing);
+    std::span<const AttributeInfo> rows = attributes(op);
+    auto place = [&](const Attribute& attribute) {
+        return std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row.name == attribute.name; });
+    };
+    std::stable_sort(given.begin(), given.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+}
+
 bool may_merge(const NodeSpec& spec) {
     return spec.regions.empty() && spec.op != Op::k_host_call;
 }
@@ -59,6 +77,7 @@ Result<std::vector<ValueId>> GraphBuilder::add(NodeSpec spec) {
     for (ValueId operand : spec.operands) {
         check(operand < graph_.values.size(), "operand of another graph");
     }
+    normalize(spec.op, spec.attributes);
     size_t hash = hash_spec(spec);
     auto ids = [](const Node& node) {
         std::vector<ValueId> results;
@@ -142,33 +161,11 @@ void copy_node(const Graph& from, const Node& node, GraphBuilder& builder, std::
     }
 }
 
-Graph canonicalize_order(const Graph& graph) {
-    GraphBuilder builder(graph.name);
-    std::vector<ValueId> map(graph.values.size(), kNone);
-    for (const Param& param : graph.params) {
-        map[param.value] = builder.param(graph.type(param.value), param.kind);
-    }
+std::vector<NodeId> canonical_order(const Graph& graph) {
+    std::vector<NodeId> order;
+    order.reserve(graph.nodes.size());
     std::vector<bool> done(graph.nodes.size(), false);
     std::vector<std::pair<NodeId, size_t>> stack;
-    Graph result = builder.take();
-    result.values.reserve(graph.values.size());
-    result.nodes.reserve(graph.nodes.size());
-    auto emit = [&](NodeId id) {
-        Node node = graph.nodes[id];
-        for (ValueId& operand : node.operands) {
-            operand = map[operand];
-        }
-        auto first = static_cast<ValueId>(result.values.size());
-        for (uint32_t k = 0; k < node.result_count; ++k) {
-            map[node.result(k)] = first + k;
-            result.values.push_back({graph.type(node.result(k)), static_cast<NodeId>(result.nodes.size()), k});
-        }
-        node.first_result = first;
-        for (std::shared_ptr<const Graph>& region : node.regions) {
-            region = std::make_shared<Graph>(canonicalize_order(*region));
-        }
-        result.nodes.push_back(std::move(node));
-    };
     for (const Output& output : graph.outputs) {
         NodeId root = graph.values[output.value].node;
         if (root != kNone && !done[root]) {
@@ -186,10 +183,42 @@ Graph canonicalize_order(const Graph& graph) {
             }
             if (!done[id]) {
                 done[id] = true;
-                emit(id);
+                order.push_back(id);
             }
             stack.pop_back();
         }
+    }
+    return order;
+}
+
+Graph canonicalize_order(const Graph& graph) {
+    Graph result;
+    result.name = graph.name;
+    result.values.reserve(graph.values.size());
+    result.nodes.reserve(graph.nodes.size());
+    std::vector<ValueId> map(graph.values.size(), kNone);
+    for (const Param& param : graph.params) {
+        map[param.value] = static_cast<ValueId>(result.values.size());
+        result.params.push_back({map[param.value], param.kind});
+        result.values.push_back(graph.values[param.value]);
+    }
+    for (NodeId id : canonical_order(graph)) {
+        Node node = graph.nodes[id];
+        for (ValueId& operand : node.operands) {
+            operand = map[operand];
+        }
+        auto first = static_cast<ValueId>(result.values.size());
+        for (uint32_t k = 0; k < node.result_count; ++k) {
+            map[node.result(k)] = first + k;
+            result.values.push_back({graph.type(node.result(k)), static_cast<NodeId>(result.nodes.size()), k});
+        }
+        node.first_result = first;
+        for (std::shared_ptr<const Graph>& region : node.regions) {
+            region = std::make_shared<Graph>(canonicalize_order(*region));
+        }
+        result.nodes.push_back(std::move(node));
+    }
+    for (const Output& output : graph.outputs) {
         result.outputs.push_back({map[output.value], output.updates});
     }
     return result;

@@ -31,7 +31,8 @@ public:
     explicit GraphBuilder(std::string name = "main", const Module* module = nullptr);
 
     ValueId param(TensorType type, ParamKind kind = ParamKind::kInput);
-    /// Errors name the op, the operands' types and what was expected.
+    /// Errors name the op, the operands' types and what was expected. Attributes are brought into the order of the
+    /// table; optional ones that say what their absence says are left out.
     Result<std::vector<ValueId>> add(NodeSpec spec);
     Result<ValueId> add_one(NodeSpec spec);
     /// For compiler passes, whose nodes are right by construction: a Diagnostic becomes an InternalError.
@@ -68,7 +69,9 @@ void copy_node(const Graph& from, const Node& node, GraphBuilder& builder, std::
 Status verify(const Graph& graph, const Module* module = nullptr);
 Status verify(const Module& module);
 
-/// Only what the outputs need, in depth-first order from the outputs: the canonical order of nodes.
+/// Only the nodes that the outputs need, in depth-first order from the outputs.
+std::vector<NodeId> canonical_order(const Graph& graph);
+/// The graph of these nodes, its regions included.
 Graph canonicalize_order(const Graph& graph);
 
 }  // namespace ember::ir

@@ -55,6 +55,7 @@ private:
     Result<Types> assert_op();
 
     Status check_attributes();
+    Status check_storage() const;
     Result<int> axis(std::string_view name, const TensorType& type) const;
     Status need_scalar_int(size_t k) const;
     Result<Dim> length(size_t k) const;
@@ -68,47 +69,53 @@ Diagnostic bad_attribute(std::string_view op, std::string_view name, std::string
                  std::string(op) + ": attribute '" + std::string(name) + "' must be " + std::string(expected));
 }
 
-bool attribute_has_kind(const AttributeValue& value, std::string_view kind) {
-    if (kind == "int")
-        return std::holds_alternative<int64_t>(value);
-    if (kind == "ints")
-        return std::holds_alternative<std::vector<int64_t>>(value);
-    if (kind == "str")
-        return std::holds_alternative<std::string>(value);
-    if (kind == "dtype")
-        return std::holds_alternative<DType>(value);
-    return std::holds_alternative<Literal>(value);
-}
-
-/// Calls f(name, kind, optional) for each attribute that the table's row lists.
-template <class F>
-Status for_each_attribute(std::string_view row, F f) {
-    while (!row.empty()) {
-        size_t space = row.find(' ');
-        std::string_view one = row.substr(0, space);
-        row = space == std::string_view::npos ? std::string_view() : row.substr(space + 1);
-        bool optional = one.back() == '?';
-        if (optional) {
-            one.remove_suffix(1);
+Status Inference::check_attributes() {
+    size_t used = 0;
+    for (const AttributeInfo& row : attributes(spec.op)) {
+        const AttributeValue* value = probe.find(row.name);
+        if (value == nullptr && row.optional) {
+            continue;
         }
-        size_t colon = one.find(':');
-        EMBER_CHECKED(f(one.substr(0, colon), one.substr(colon + 1), optional));
+        if (value == nullptr) {
+            return bad_attribute(op_name(spec.op), row.name, "given");
+        }
+        if (value->index() != static_cast<size_t>(row.kind)) {
+            return bad_attribute(op_name(spec.op), row.name, attribute_kind_name(row.kind));
+        }
+        ++used;
+    }
+    if (used != spec.attributes.size()) {
+        return error(Code::kVerify, std::string(op_name(spec.op)) + ": an attribute that the op does not have");
     }
     return {};
 }
 
-Status Inference::check_attributes() {
-    size_t used = 0;
-    EMBER_CHECKED(for_each_attribute(info(spec.op).attributes, [&](auto name, auto kind, bool optional) -> Status {
-        const AttributeValue* value = probe.find(name);
-        if (value == nullptr) {
-            return optional ? Status() : Status(bad_attribute(op_name(spec.op), name, "given"));
+bool takes_quantized(OpKind kind) {
+    switch (kind) {
+        case OpKind::kCast:
+        case OpKind::kContract:
+        case OpKind::kScalar:
+        case OpKind::kGather:
+        case OpKind::kControl:
+        case OpKind::kAssert:
+        case OpKind::kHost:
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// Blocks cannot be cut: quantised tensors are contracted, gathered by rows, cast or passed on.
+Status Inference::check_storage() const {
+    for (size_t k = 0; k < arity(); ++k) {
+        if (!is_quantized(operand(k).dtype)) {
+            continue;
         }
-        ++used;
-        return attribute_has_kind(*value, kind) ? Status() : Status(bad_attribute(op_name(spec.op), name, kind));
-    }));
-    if (used != spec.attributes.size()) {
-        return error(Code::kVerify, std::string(op_name(spec.op)) + ": an attribute that the op does not have");
+        bool whole_rows = spec.op == Op::k_gather && !probe.integers("axes").empty() &&
+                          probe.integers("axes").back() != operand(0).rank() - 1;
+        if (!takes_quantized(kind(spec.op)) || (kind(spec.op) == OpKind::kGather && !whole_rows)) {
+            return fail(Code::kType, "does not take quantised operands; cast them first");
+        }
     }
     return {};
 }
@@ -123,6 +130,7 @@ Result<Types> Inference::infer() {
     probe.op = spec.op;
     probe.attributes = spec.attributes;
     EMBER_CHECKED(check_attributes());
+    EMBER_CHECKED(check_storage());
     switch (row.kind) {
         case OpKind::kMap:
             return map();
@@ -255,6 +263,9 @@ Result<Dim> Inference::length(size_t k) const {
         if (value < 0) {
             return fail(Code::kShape, "negative length " + std::to_string(value));
         }
+        if (value > kMaxLength) {
+            return fail(Code::kShape, "length " + std::to_string(value) + " is too large");
+        }
         return Dim(value);
     }
     if (node != nullptr && node->op == Op::k_dim) {
@@ -275,17 +286,23 @@ Result<Types> Inference::source() {
     if (spec.op == Op::k_const) {
         const Literal& literal = probe.literal();
         TensorType type{literal.dtype, {}};
-        int64_t elements = 1;
+        if (!in_domain(literal.dtype, Domain::kAny)) {
+            return fail(Code::kType, "no constants of dtype " + std::string(dtype_name(literal.dtype)));
+        }
         for (int64_t size : literal.shape) {
-            if (size < 0) {
-                return fail(Code::kShape, "negative length in a literal");
+            if (size < 0 || size > kMaxLength) {
+                return fail(Code::kShape, "a literal has no axis of length " + std::to_string(size));
             }
             type.shape.emplace_back(size);
-            elements *= size;
         }
-        if (literal.bytes.size() > kMaxLiteralBytes ||
-            literal.bytes.size() != static_cast<size_t>(elements * element_bytes(literal.dtype))) {
+        int64_t bytes = element_bytes(literal.dtype);
+        auto given = static_cast<int64_t>(literal.bytes.size());
+        if (literal.bytes.size() > kMaxLiteralBytes || given % bytes != 0 || given / bytes != type.static_elements()) {
             return fail(Code::kVerify, "a literal's bytes must fit its type and be at most 64");
+        }
+        if (is_bool(literal.dtype) &&
+            literal.bytes.find_first_not_of(std::string_view("\0\1", 2)) != std::string::npos) {
+            return fail(Code::kVerify, "elements of a bool literal are 0 or 1");
         }
         return Types{std::move(type)};
     }
@@ -497,7 +514,7 @@ Dim sum(const std::vector<Dim>& dims) {
             only_symbol = dim;
             ++symbols;
         } else {
-            total += dim.size();
+            total = std::min(total + dim.size(), kMaxLength);
         }
     }
     if (symbols == 0) {
@@ -772,8 +789,17 @@ bool unify(const TensorType& param, const TensorType& argument, std::vector<std:
         return false;
     }
     for (size_t i = 0; i < param.shape.size(); ++i) {
-        if (param.shape[i].is_symbol()) {
+        if (param.shape[i].is_static()) {
+            continue;
+        }
+        auto found =
+            std::find_if(bound.begin(), bound.end(), [&](const auto& pair) { return pair.first == param.shape[i]; });
+        if (found == bound.end()) {
             bound.emplace_back(param.shape[i], argument.shape[i]);
+        } else if (found->second.is_symbol()) {
+            found->second = argument.shape[i];
+        } else if (argument.shape[i].is_static() && argument.shape[i] != found->second) {
+            return false;
         }
     }
     return true;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace ember::ir {
@@ -78,5 +79,18 @@ inline bool is_map(Op op) {
     return kind(op) == OpKind::kMap;
 }
 std::optional<Op> op_from_name(std::string_view name);
+
+/// In the order of the alternatives of AttributeValue (graph.h).
+enum class AttributeKind : uint8_t { kInt, kInts, kString, kDType, kLiteral };
+std::string_view attribute_kind_name(AttributeKind kind);
+
+struct AttributeInfo {
+    std::string_view name;
+    AttributeKind kind;
+    bool optional;
+};
+
+/// The attributes that an op's row lists, in its order.
+std::span<const AttributeInfo> attributes(Op op);
 
 }  // namespace ember::ir

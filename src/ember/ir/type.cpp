@@ -77,10 +77,14 @@ bool TensorType::is_static() const {
 
 int64_t TensorType::static_elements() const {
     int64_t elements = 1;
+    bool overflow = false;
     for (Dim dim : shape) {
-        elements *= dim.size();
+        if (dim == Dim(0)) {
+            return 0;
+        }
+        overflow |= __builtin_mul_overflow(elements, dim.size(), &elements);
     }
-    return elements;
+    return overflow ? INT64_MAX : elements;
 }
 
 std::string shape_to_string(const Shape& shape) {

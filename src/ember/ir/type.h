@@ -39,6 +39,9 @@ private:
 
 using Shape = std::vector<Dim>;
 
+/// No axis is longer than this, and no two lengths overflow when added.
+inline constexpr int64_t kMaxLength = int64_t{1} << 48;
+
 struct TensorType {
     DType dtype = DType::kF32;
     Shape shape;
@@ -46,7 +49,7 @@ struct TensorType {
     int rank() const { return static_cast<int>(shape.size()); }
     bool is_scalar() const { return shape.empty(); }
     bool is_static() const;
-    /// Elements of a static type.
+    /// Elements of a static type; the largest int64_t where there are more.
     int64_t static_elements() const;
     /// "f32[n,64]".
     std::string to_string() const;

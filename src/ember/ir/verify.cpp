@@ -1,5 +1,7 @@
 // The verifier: checks a finished graph node by node with the rules of infer.cpp.
+#include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "ember/ir/builder.h"
 
@@ -9,6 +11,13 @@ namespace {
 Diagnostic at_node(const Graph& graph, const Node& node, const std::string& what) {
     return error(Code::kVerify, "@" + graph.name + ", node " + std::to_string(&node - graph.nodes.data()) + " (" +
                                     std::string(op_name(node.op)) + "): " + what);
+}
+
+bool has_state(const Graph& region) {
+    auto is_state = [](const Param& param) { return param.kind != ParamKind::kInput; };
+    auto is_update = [](const Output& output) { return output.updates != kNone; };
+    return std::any_of(region.params.begin(), region.params.end(), is_state) ||
+           std::any_of(region.outputs.begin(), region.outputs.end(), is_update);
 }
 
 Status verify_node(const Graph& graph, NodeId id, const Module* module) {
@@ -31,6 +40,9 @@ Status verify_node(const Graph& graph, NodeId id, const Module* module) {
         spec.stated.push_back(value.type);
     }
     for (const auto& region : node.regions) {
+        if (has_state(*region)) {
+            return at_node(graph, node, "a region has plain parameters and no updates");
+        }
         EMBER_CHECKED(verify(*region, module));
     }
     auto types = infer_types(graph, spec, module);
@@ -71,6 +83,74 @@ Status verify_outputs(const Graph& graph) {
     return {};
 }
 
+bool fills_blocks(const TensorType& type) {
+    return !type.is_scalar() &&
+           (type.shape.back().is_symbol() || type.shape.back().size() % info(type.dtype).block_elements == 0);
+}
+
+void list_callees(const Graph& graph, std::vector<std::string_view>& callees) {
+    for (const Node& node : graph.nodes) {
+        if (node.op == Op::k_call) {
+            callees.push_back(node.string("callee"));
+        }
+        for (const auto& region : node.regions) {
+            list_callees(*region, callees);
+        }
+    }
+}
+
+/// Calls end: no function calls itself, and chains of calls are short enough for any stack.
+class CallChecker {
+public:
+    explicit CallChecker(const Module& module) : module_(module) {
+        for (const Graph& function : module.functions) {
+            by_name_.emplace(function.name, &function);
+        }
+    }
+
+    Status check_all() {
+        for (const Graph& function : module_.functions) {
+            EMBER_CHECKED(visit(function, 1));
+        }
+        return {};
+    }
+
+private:
+    static constexpr int kMaxDepth = 64;
+
+    Status visit(const Graph& function, int depth) {
+        auto [place, is_new] = height_.emplace(&function, kOpen);
+        if (!is_new && place->second == kOpen) {
+            return error(Code::kVerify, "@" + function.name + " calls itself");
+        }
+        if (depth + std::max(place->second, 0) > kMaxDepth) {
+            return error(Code::kVerify, "@" + function.name + ": calls nest deeper than " + std::to_string(kMaxDepth));
+        }
+        if (!is_new) {
+            return {};
+        }
+        std::vector<std::string_view> callees;
+        list_callees(function, callees);
+        int height = 0;
+        for (std::string_view callee : callees) {
+            auto next = by_name_.find(callee);
+            if (next == by_name_.end()) {
+                return error(Code::kVerify,
+                             "@" + function.name + " calls @" + std::string(callee) + ", which is not there");
+            }
+            EMBER_CHECKED(visit(*next->second, depth + 1));
+            height = std::max(height, height_.at(next->second) + 1);
+        }
+        height_.at(&function) = height;
+        return {};
+    }
+
+    static constexpr int kOpen = -1;  // its calls are being followed
+    const Module& module_;
+    std::unordered_map<std::string_view, const Graph*> by_name_;
+    std::unordered_map<const Graph*, int> height_;  // calls below it
+};
+
 }  // namespace
 
 Status verify(const Graph& graph, const Module* module) {
@@ -78,6 +158,12 @@ Status verify(const Graph& graph, const Module* module) {
         ValueId value = graph.params[i].value;
         if (value >= graph.values.size() || graph.values[value].node != kNone || graph.values[value].index != i) {
             return error(Code::kVerify, "@" + graph.name + ": parameter table is broken");
+        }
+        const TensorType& type = graph.type(value);
+        if (is_quantized(type.dtype) && !fills_blocks(type)) {
+            return error(Code::kVerify, "@" + graph.name + ": the last axis of " + type.to_string() +
+                                            " must be a multiple of " +
+                                            std::to_string(info(type.dtype).block_elements));
         }
     }
     for (NodeId id = 0; id < graph.nodes.size(); ++id) {
@@ -94,7 +180,10 @@ Status verify(const Module& module) {
         }
         EMBER_CHECKED(verify(function, &module));
     }
-    return module.functions.empty() ? Status(error(Code::kVerify, "a module needs a function")) : Status();
+    if (module.functions.empty()) {
+        return error(Code::kVerify, "a module needs a function");
+    }
+    return CallChecker(module).check_all();
 }
 
 }  // namespace ember::ir
