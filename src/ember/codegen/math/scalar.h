@@ -68,12 +68,12 @@ template <class T>
 inline constexpr T kNaN = static_cast<T>(__builtin_nanf(""));
 
 template <class T>
-EMBER_INLINE Bits<T> to_bits(T x) {
+EMBER_INLINE constexpr Bits<T> to_bits(T x) {
     return __builtin_bit_cast(Bits<T>, x);
 }
 
 template <class T>
-EMBER_INLINE T from_bits(Bits<T> bits) {
+EMBER_INLINE constexpr T from_bits(Bits<T> bits) {
     return __builtin_bit_cast(T, bits);
 }
 
@@ -99,6 +99,11 @@ EMBER_INLINE T times_sign_of(T x, T sign) {
     return from_bits<T>(to_bits(x) ^ (to_bits(sign) & Format<T>::kSign));
 }
 
+template <class T>
+EMBER_INLINE T square(T x) {
+    return x * x;
+}
+
 /// The smaller of x and a bound; NaN stays.
 template <class T>
 EMBER_INLINE T at_most(T x, T bound) {
@@ -112,6 +117,8 @@ EMBER_INLINE T at_least(T x, T bound) {
 
 EMBER_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
 EMBER_INLINE double square_root(double x) { return __builtin_sqrt(x); }
+EMBER_INLINE float round_down(float x) { return __builtin_floorf(x); }
+EMBER_INLINE double round_down(double x) { return __builtin_floor(x); }
 
 /// c[0] + c[1] x + c[2] x^2 + ...
 template <int kFirst = 0, class T, int N>
@@ -153,7 +160,7 @@ EMBER_INLINE T to_number(Bits<T> integer, T bias = 0) {
 
 /// 2^k for an exponent of normal numbers.
 template <class T>
-EMBER_INLINE T power_of_two(Bits<T> k) {
+EMBER_INLINE constexpr T power_of_two(Bits<T> k) {
     return from_bits<T>((k + Format<T>::kBias) << Format<T>::kMantissaBits);
 }
 
