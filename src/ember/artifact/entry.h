@@ -51,8 +51,8 @@ enum class EntryFault {
     kNone,
     kCut,     // sizes and magic do not fit the file's size
     kFormat,  // another version of this format
-    kKey,     // a good entry of another key, or a document that is not the key's
-    kDigest,  // some byte is not what was written
+    kKey,     // an entry of another key
+    kDigest,  // some byte is not what was written, or the document is not the key's
     kIsa,     // good, but uses instructions that this host lacks
 };
 

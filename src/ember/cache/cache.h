@@ -5,12 +5,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -54,34 +51,39 @@ class Cache {
 public:
     /// Never fails: what cannot be used is passed over, at last for memory.
     static std::shared_ptr<Cache> open(const CacheOptions& options = {});
+    ~Cache();
 
     LookUp get(const Key& key);
-    /// Says why the entry is not on disk; kNone when it is. It is in memory then, unless the mode is off.
+    /// Says why the entry is not on disk; kNone when it is. It is kept in memory then, unless the mode is off.
     Reason put(const Key& key, std::shared_ptr<const std::string> bytes);
+    /// A look-up that is not counted and leaves everything as it is.
+    LookUp peek(const Key& key) const;
 
     const CacheConfig& config() const { return config_; }
     const FileSystem& file_system() const { return *fs_; }
     /// Null when entries live in memory only.
     Store* store() { return store_.get(); }
+    const Store* store() const { return store_.get(); }
+    /// The file of an entry, there or not; empty when entries live in memory only.
+    std::string path_of(const Key& key) const;
     CacheCounters counters() const;
 
 private:
-    friend class CompileSession;
-    explicit Cache(const CacheOptions& options);
+    friend class Compilation;
+    struct State;
 
-    LookUp look(const Key& key);
-    LookUp look_in_memory(const Key& key);
-    void remember(const Key& key, std::shared_ptr<const std::string> bytes);
-    void count(const LookUp& answer);
+    explicit Cache(const CacheOptions& options);
+    LookUp look(const Key& key, Store::ReadPolicy policy) const;
+    LookUp look_in_memory(const Key& key, Reason otherwise) const;
+    void count(uint64_t CacheCounters::* counter);
+    bool writes() const {
+        return store_ != nullptr && config_.mode != CacheMode::kOff && config_.mode != CacheMode::kRead;
+    }
 
     const FileSystem* fs_;
     CacheConfig config_;
     std::unique_ptr<Store> store_;
-
-    struct Memory;
-    std::shared_ptr<Memory> memory_;
-    struct Counters;
-    std::shared_ptr<Counters> counters_;
+    std::unique_ptr<State> state_;
 };
 
 /// What the caller knows about a compile that others may wait for.
@@ -92,11 +94,11 @@ struct CompileHints {
 
 struct CompileOutcome {
     Key key;
-    LookUp first;                              // the answer before anything was compiled
     Outcome status = Outcome::kMiss;           // kHit also when another thread or process compiled it meanwhile
     Reason reason = Reason::kNone;             // why it is not a hit
-    Reason stored = Reason::kNone;             // why the new entry is not on disk
-    double compile_seconds = 0;
+    Reason stored = Reason::kNone;             // why a new entry is not on disk
+    double compile_seconds = 0;                // 0 when nothing was compiled
+    bool waited = false;                       // for another thread or process
     std::shared_ptr<const std::string> bytes;  // never null
     EntryView view;                            // into bytes
 };

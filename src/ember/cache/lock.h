@@ -1,22 +1,37 @@
-// One compile per key and host. The lock only saves work: whoever cannot have it in time compiles all the same.
+// One compile per key, among the threads of a process (Flight) and among the processes of a host (CompileLock). Both
+// only save work: whoever cannot have them in time compiles all the same. Hits never come here.
 //
-//     DIR/v1/xx/KEY.lock = "pid " N " until " MS "\n"      flocked by the one that compiles; MS since 1970, expected end
+//     DIR/v1/xx/KEY.lock = "pid " N " until " MS "\n"      flocked by the one that compiles; MS since 1970, expected
+//     end
 //
-// The kernel drops the lock of a killed holder at once. A stopped holder delays others by a stated bound: the expected
-// time of the compile and two seconds. Hits never come here. A child made by fork keeps none of its parent's locks.
-// Tests: test/unit/cache_test.cpp.
+// The kernel drops the lock of a killed holder at once; the file is removed by the holder or by who comes next. A
+// stopped holder delays others by a stated bound: the expected time of the compile and two seconds. Forks: a child has
+// none of its parent's locks and flights; no lock is found held by a thread that it does not have. Tests:
+// test/unit/cache_test.cpp.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
 
 #include "ember/support/file.h"
 
 namespace ember {
 
+/// Guards what the cache keeps in memory, in short critical sections without calls to files. Held across a fork.
+std::mutex& cache_mutex();
+
+constexpr int64_t kLockGraceNs = 2'000'000'000;
+
 class CompileLock {
 public:
-    enum class State { kHeld, kBusy, kUnavailable };
+    enum class State {
+        kHeld,
+        kBusy,         // somebody compiles
+        kOverdue,      // somebody should have been ready two seconds ago
+        kUnavailable,  // locks do not work here
+    };
 
     CompileLock(const FileSystem& fs, std::string path) : fs_(&fs), path_(std::move(path)) {}
     CompileLock(const CompileLock&) = delete;
@@ -28,10 +43,35 @@ public:
     void release();
 
 private:
+    State state_of_holder(int fd) const;
+
     const FileSystem* fs_;
     std::string path_;
-    Fd fd_;
-    int64_t owner_pid_ = 0;
+    int fd_ = -1;
+    uint64_t generation_ = 0;
+};
+
+/// The first thread to construct one of a name leads until it destroys it; others can wait for that.
+class Flight {
+public:
+    explicit Flight(std::string name);
+    Flight(const Flight&) = delete;
+    Flight& operator=(const Flight&) = delete;
+    ~Flight();
+
+    /// Also true for a thread that leads a flight of that name already: it must not wait for itself.
+    bool leads() const { return leads_; }
+    /// Whether the leader was done within `ns`.
+    bool wait(int64_t ns);
+
+private:
+    struct State;
+    friend struct FlightTable;
+
+    std::string name_;
+    std::shared_ptr<State> state_;
+    bool leads_ = false;
+    uint64_t generation_ = 0;
 };
 
 }  // namespace ember

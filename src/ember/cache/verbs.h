@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,27 +17,26 @@ struct CacheInfo {
     CacheMode mode = CacheMode::kWrite;
     uint64_t entries = 0;
     uint64_t bytes = 0;
-    uint64_t max_size = 0;   // in force: the option and a tenth of the free space
-    uint64_t max_count = 0;
+    StoreLimits limits;  // in force now: max_size is at most a tenth of the free space
     uint64_t free_bytes = 0;
     std::vector<ConfigValue> config;
     CacheCounters counters;  // of this process
 };
-CacheInfo cache_info(Cache& cache);
+CacheInfo cache_info(const Cache& cache);
 
 /// Most recently used first.
-std::vector<StoredEntry> cache_list(Cache& cache);
+std::vector<StoredEntry> cache_list(const Cache& cache);
 
 struct ShownEntry {
     StoredEntry stored;
-    Reason state = Reason::kNone;  // kNone: good and runnable here
+    Reason state = Reason::kNone;  // kNone: good and runs here
     KeyDocument document;
-    std::string metadata;          // JSON
+    std::string metadata;  // JSON
     std::vector<std::string> isa;
     uint64_t object_size = 0;
 };
-/// `key` may be the beginning of one, as long as it is unique.
-Result<ShownEntry> cache_show(Cache& cache, std::string_view key);
+/// `key` may be the beginning of one, at least two digits, if it is the only one.
+Result<ShownEntry> cache_show(const Cache& cache, std::string_view key);
 
 struct DamagedEntry {
     std::string path;
@@ -48,6 +48,7 @@ struct VerifyReport {
     std::vector<DamagedEntry> damaged;
 };
 enum class Repair { kNo, kYes };
+/// Reads every entry. One for another CPU is fine.
 VerifyReport cache_verify(Cache& cache, Repair repair);
 
 /// Down to the caps in force, or to those given.
@@ -55,27 +56,29 @@ PruneReport cache_prune(Cache& cache, std::optional<uint64_t> max_size = {}, std
 PruneReport cache_clear(Cache& cache);
 
 struct FieldDifference {
+    enum class Kind { kChanged, kAdded, kRemoved, kMoved };
     std::string name;
-    enum class Kind { kChanged, kAdded, kRemoved } kind = Kind::kChanged;
+    Kind kind = Kind::kChanged;
     uint64_t line = 0;   // first line that differs, from 1
     std::string stored;  // that line in the stored document
     std::string wanted;  // and in the one asked for
 };
+/// In the order of `wanted`, removed fields last.
+std::vector<FieldDifference> compare_documents(const KeyDocument& stored, const KeyDocument& wanted);
+
 struct Explanation {
     Key key;
     Reason state = Reason::kAbsent;  // kNone: it would hit
-    bool found = false;              // a stored document to compare with
-    Key nearest;
+    std::optional<Key> nearest;      // the stored document with the fewest differences
     std::vector<FieldDifference> differences;
 
     std::string to_string() const;
 };
-/// Why would this document miss? Compares it with the nearest stored one.
-Explanation cache_explain(Cache& cache, const KeyDocument& document);
-std::vector<FieldDifference> compare_documents(const KeyDocument& stored, const KeyDocument& wanted);
+/// Why would this document miss?
+Explanation cache_explain(const Cache& cache, const KeyDocument& document);
 
-/// Writes the entry to a file, as it is. Never makes half a file.
-Status cache_export(Cache& cache, std::string_view key, const std::string& path);
+/// Writes the entry to a file, as it is. Never leaves half a file.
+Status cache_export(const Cache& cache, std::string_view key, const std::string& path);
 /// Checks a file and stores it under its own key.
 Result<Key> cache_import(Cache& cache, const std::string& path);
 

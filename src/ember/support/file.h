@@ -1,7 +1,6 @@
-// Files. Every call on a file, folder, lock or clock that the cache makes goes through one table of functions, so that a
-// test can fail, delay, cut or kill at the n-th call. Functions of the table behave as their POSIX namesakes: -1 and errno.
-// Helpers below take the table first and return 0 or an errno.
-// Tests: test/unit/cache_test.cpp.
+// Files. Every call on a file, folder, lock or clock that the cache makes goes through one table of functions, so that
+// a test can fail, delay, cut or kill at the n-th call. Functions of the table behave as their POSIX namesakes: -1 and
+// errno. Helpers below take the table first and return 0 or an errno. Tests: test/unit/cache_test.cpp.
 #pragma once
 
 #include <sys/stat.h>
@@ -56,6 +55,7 @@ public:
     explicit operator bool() const { return fd_ >= 0; }
     int get() const { return fd_; }
     void reset();
+    int release() { return std::exchange(fd_, -1); }
 
 private:
     const FileSystem* fs_ = nullptr;
