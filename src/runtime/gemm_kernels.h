@@ -267,10 +267,13 @@ struct DotTile {
     int64_t c_m, c_n;
 };
 
-template <class T, int R, int Q>
+// The first tile that reads some rows fetches the next ones, which lie R rows further on.
+enum class NextRows { kFetch, kLeave };
+
+template <class T, int R, int Q, NextRows next>
 void dot_tile(const DotTile<T>& t) {
     Vec<T> sums[R * Q] = {};
-    const auto step = [&](int64_t l, auto load_part) {
+    const auto step = [&](int64_t l, auto load_part) __attribute__((always_inline)) {
         Vec<T> x[Q];
         EMBER_UNROLL
         for (int q = 0; q < Q; ++q) {
@@ -280,7 +283,9 @@ void dot_tile(const DotTile<T>& t) {
         for (int r = 0; r < R; ++r) {
             const T* row = t.b + r * t.b_n + l;
             const Vec<T> w = load_part(row);
-            __builtin_prefetch(row + R * t.b_n);
+            if constexpr (next == NextRows::kFetch) {
+                __builtin_prefetch(row + R * t.b_n);
+            }
             EMBER_UNROLL
             for (int q = 0; q < Q; ++q) {
                 sums[r * Q + q] += w * x[q];
@@ -306,21 +311,36 @@ void dot_tile(const DotTile<T>& t) {
 }
 
 constexpr int kDotRows = 4;
-constexpr int kDotTokens = kVecRegisters == 32 ? 4 : 2;
+constexpr int kDotTokens = kVecRegisters == 32 ? 6 : 2;
 
+template <class T, int R, NextRows next>
+void dot_tile(const DotTile<T>& t, int64_t tokens) {
+    switch (tokens) {
+        case 1:
+            return dot_tile<T, R, 1, next>(t);
+        case 2:
+            return dot_tile<T, R, 2, next>(t);
+        case 3:
+            return dot_tile<T, R, kDotTokens < 3 ? 1 : 3, next>(t);
+        case 4:
+            return dot_tile<T, R, kDotTokens < 4 ? 1 : 4, next>(t);
+        case 5:
+            return dot_tile<T, R, kDotTokens < 5 ? 1 : 5, next>(t);
+        default:
+            return dot_tile<T, R, kDotTokens, next>(t);
+    }
+}
+
+/// R rows of b times all of a, in tiles of about equal size.
 template <class T, int R>
 void dot_rows(DotTile<T> t, int64_t m) {
-    for (; m >= kDotTokens; m -= kDotTokens) {
-        dot_tile<T, R, kDotTokens>(t);
-        t.a += kDotTokens * t.a_m;
-        t.c += kDotTokens * t.c_m;
-    }
-    if (kDotTokens == 4 && m == 3) {
-        dot_tile<T, R, 3>(t);
-    } else if (kDotTokens == 4 && m == 2) {
-        dot_tile<T, R, 2>(t);
-    } else if (m == 1) {
-        dot_tile<T, R, 1>(t);
+    const int64_t tiles = (m + kDotTokens - 1) / kDotTokens;
+    for (int64_t left = tiles; left > 0; --left) {
+        const int64_t tokens = (m + left - 1) / left;
+        left == tiles ? dot_tile<T, R, NextRows::kFetch>(t, tokens) : dot_tile<T, R, NextRows::kLeave>(t, tokens);
+        t.a += tokens * t.a_m;
+        t.c += tokens * t.c_m;
+        m -= tokens;
     }
 }
 
@@ -335,9 +355,6 @@ void dot(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_m, const T* b, i
             t.c += R * c_n;
         }
     };
-    if (m <= 2) {
-        rows.template operator()<2 * kDotRows>();
-    }
     rows.template operator()<kDotRows>();
     rows.template operator()<1>();
 }
@@ -345,7 +362,7 @@ void dot(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_m, const T* b, i
 template <class T>
 constexpr GemmKernels<T> make_gemm_kernels() {
     constexpr int kCols = kTileVecs * kLanes<T>;
-    return {kLanes<T>,          kTileRows, kCols,     2 * kDotRows, pack<T, kTileRows>,
+    return {kLanes<T>,          kTileRows, kCols,     kDotRows, pack<T, kTileRows>,
             pack<T, kCols>, packed<T>, direct<T>, dot<T>};
 }
 

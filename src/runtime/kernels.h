@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "runtime/isa.h"
+#include "runtime/quantized.h"
 
 namespace ember::runtime {
 
@@ -42,10 +43,24 @@ struct HalfKernels {
     void (*f32_to_bf16)(const float* from, uint16_t* to, int64_t n);
 };
 
+/// The most tokens that few_tokens() takes.
+inline constexpr int64_t kFewTokens = 4;
+
+/// Of one QType, in the layout of quantized.h.
+struct QuantKernels {
+    /// y[m,n] = x[m,k]·wᵀ for 1 <= m <= kFewTokens; sums[t*sums_stride + g] is the sum of elements [32g, 32g + 32) of x's row
+    /// t, used where needs_sums. Null for the types with one element a block.
+    void (*few_tokens)(int64_t m, int64_t n, int64_t k, const float* x, int64_t x_stride, const float* sums,
+                       int64_t sums_stride, const uint8_t* w, float* y, int64_t y_stride);
+    void (*dequantize)(const uint8_t* row, float* to, int64_t n);
+    bool needs_sums;
+};
+
 struct Kernels {
     GemmKernels<float> f32;
     GemmKernels<double> f64;
     HalfKernels half;
+    QuantKernels quant[kQTypeCount];
 };
 
 extern const Kernels kKernelsBaseline;

@@ -2,10 +2,11 @@
 #if defined(__x86_64__)
 #include "runtime/gemm_kernels.h"
 #include "runtime/half_kernels.h"
+#include "runtime/quantized_kernels.h"
 
 namespace ember::runtime {
 
-const Kernels kKernelsAvx2 = {make_gemm_kernels<float>(), make_gemm_kernels<double>(), kHalfKernels};
+const Kernels kKernelsAvx2 = {make_gemm_kernels<float>(), make_gemm_kernels<double>(), kHalfKernels, EMBER_QUANT_KERNELS};
 
 }  // namespace ember::runtime
 #endif
