@@ -1,0 +1,480 @@
+#include "ember/lower/lower.h"
+
+#include <algorithm>
+
+#include "ember/lower/lowering.h"
+
+namespace ember::lower {
+
+using ir::DType;
+using ir::Graph;
+using ir::kNone;
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+using ir::ValueId;
+
+int ModuleTables::kernel(Kernel kernel) {
+    auto [entry, added] = kernels_.emplace(kernel.to_string(), static_cast<int>(module_.kernels.size()));
+    if (added) {
+        module_.kernels.push_back(std::move(kernel));
+    }
+    return entry->second;
+}
+
+int ModuleTables::message(const std::string& text) {
+    auto [entry, added] = messages_.emplace(text, static_cast<int>(module_.messages.size()));
+    if (added) {
+        module_.messages.push_back(text);
+    }
+    return entry->second;
+}
+
+Lowering::Lowering(const Graph& graph, const ir::Module& module, ModuleTables& tables,
+                   const std::unordered_map<std::string, int>& functions)
+    : graph_(graph), module_(module), tables_(tables), functions_(functions), grouping_(group_nodes(graph)) {
+    program_.name = graph.name;
+    buffer_.assign(graph.values.size(), -1);
+    scalar_.assign(graph.values.size(), -1);
+    checked_.assign(graph.nodes.size(), false);
+    outputs_of_.resize(graph.values.size());
+    for (uint32_t i = 0; i < graph.outputs.size(); ++i) {
+        outputs_of_[graph.outputs[i].value].push_back(i);
+    }
+}
+
+void Lowering::unsupported(const Node& node, const std::string& what) const {
+    throw Unsupported{error(Code::kUnsupported, std::string(op_name(node.op)) + ": " + what)};
+}
+
+std::string Lowering::describe(const Node& node) const {
+    std::string text(op_name(node.op));
+    text += "(";
+    for (size_t k = 0; k < node.operands.size(); ++k) {
+        text += (k == 0 ? "" : ", ") + graph_.type(node.operands[k]).to_string();
+    }
+    return text + ")";
+}
+
+Program Lowering::run(const std::vector<std::pair<int, int>>& same_shape) {
+    prepare_params();
+    plan_homes();
+    emit_groups();
+    for (auto [output, param] : same_shape) {
+        ValueId made = graph_.outputs[static_cast<size_t>(output)].value;
+        ValueId given = graph_.params[static_cast<size_t>(param)].value;
+        for (size_t axis = 0; axis < graph_.type(made).shape.size(); ++axis) {
+            check_equal(dim_of(made, axis), dim_of(given, axis),
+                        "loop: a carried value changes its length from %b to %a");
+        }
+    }
+    emit_outputs();
+    plan_memory(program_);
+    return std::move(program_);
+}
+
+void Lowering::prepare_params() {
+    program_.outputs.assign(graph_.outputs.size(), -1);
+    program_.in_place.assign(graph_.outputs.size(), -1);
+    for (size_t i = 0; i < graph_.params.size(); ++i) {
+        ValueId value = graph_.params[i].value;
+        const ir::TensorType& type = graph_.type(value);
+        program_.params.push_back(type);
+        Buffer buffer{BufferKind::kParam, static_cast<int>(i), type.dtype, {}};
+        for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+            ir::Dim dim = type.shape[axis];
+            if (dim.is_static()) {
+                buffer.shape.push_back(constant(dim.size()));
+                continue;
+            }
+            auto [entry, added] =
+                symbols_.emplace(dim.code(), static_cast<ScalarId>(program_.scalars.size()));
+            if (added) {
+                Scalar scalar{Scalar::Kind::kParamDim, DType::kI64};
+                scalar.index = static_cast<int>(i);
+                scalar.axis = static_cast<int>(axis);
+                program_.scalars.push_back(std::move(scalar));
+                program_.steps.emplace_back(ComputeScalar{entry->second});
+            }
+            buffer.shape.push_back(entry->second);
+        }
+        buffer_[value] = static_cast<BufferId>(program_.buffers.size());
+        program_.param_buffers.push_back(buffer_[value]);
+        program_.buffers.push_back(std::move(buffer));
+    }
+    for (const ir::Output& output : graph_.outputs) {
+        program_.output_types.push_back(graph_.type(output.value));
+    }
+}
+
+BufferId Lowering::new_buffer(DType dtype, std::vector<ScalarId> shape) {
+    program_.buffers.push_back({BufferKind::kTemp, -1, dtype, std::move(shape)});
+    return static_cast<BufferId>(program_.buffers.size()) - 1;
+}
+
+BufferId Lowering::make_buffer_for(ValueId value) {
+    BufferId id = new_buffer(graph_.type(value).dtype, dims_of(value));
+    if (!outputs_of_[value].empty()) {
+        uint32_t output = outputs_of_[value].front();
+        program_.buffers[static_cast<size_t>(id)].kind = BufferKind::kOutput;
+        program_.buffers[static_cast<size_t>(id)].index = static_cast<int>(output);
+        program_.outputs[output] = id;
+    }
+    return id;
+}
+
+BufferId Lowering::buffer_of(ValueId value) {
+    if (buffer_[value] >= 0) {
+        return buffer_[value];
+    }
+    const Node* node = graph_.producer(value);
+    check(node != nullptr, "a parameter has a buffer");
+    if (node->op == Op::k_reshape && graph_.type(node->operands[0]).rank() >= 0 &&
+        !grouping_.is_host(graph_, value) && outputs_of_[value].empty()) {
+        // The same elements: a second name for the operand's buffer.
+        BufferId from = buffer_of(node->operands[0]);
+        Buffer alias = program_.buffers[static_cast<size_t>(from)];
+        alias.shape = dims_of(value);
+        program_.buffers.push_back(std::move(alias));
+        auto id = static_cast<BufferId>(program_.buffers.size()) - 1;
+        program_.buffers[static_cast<size_t>(id)].alias_of = from;
+        buffer_[value] = id;
+        return id;
+    }
+    Role role = grouping_.role[static_cast<size_t>(node - graph_.nodes.data())];
+    check(role == Role::kVirtual || role == Role::kHost, "the buffer of a value that is not made yet");
+    launch({{value, {}, false, kNone}}, nullptr);
+    return buffer_[value];
+}
+
+void Lowering::check_gather_bounds(const Node& node, size_t first_index) {
+    auto id = static_cast<size_t>(&node - graph_.nodes.data());
+    if (checked_[id]) {
+        return;
+    }
+    checked_[id] = true;
+    if (node.string_or("bounds", "raise") != "raise") {
+        return;
+    }
+    bool along = node.op == Op::k_take_along;
+    for (size_t k = first_index; k < node.operands.size(); ++k) {
+        size_t axis = along ? static_cast<size_t>(node.integer("axis"))
+                            : static_cast<size_t>(node.integers("axes")[k - first_index]);
+        std::string text = std::string(op_name(node.op)) + ": index %a is out of range for axis " +
+                           std::to_string(axis) + " of length %b";
+        ScalarId limit = dim_of(node.operands[0], axis);
+        program_.steps.emplace_back(CheckIndices{buffer_of(node.operands[k]), limit, tables_.message(text)});
+    }
+}
+
+/// Run-time checks of lengths that types alone do not settle.
+void Lowering::check_node(const Node& node) {
+    auto need = [&](ScalarId a, ScalarId b, const std::string& what) {
+        check_equal(a, b, describe(node) + ": " + what + ": %a and %b");
+    };
+    switch (ir::kind(node.op)) {
+        case ir::OpKind::kMap: {
+            const ir::Shape& shape = graph_.type(node.result()).shape;
+            for (ValueId operand : node.operands) {
+                const ir::Shape& own = graph_.type(operand).shape;
+                for (size_t i = 0; i < own.size(); ++i) {
+                    size_t axis = shape.size() - own.size() + i;
+                    if (own[i] != ir::Dim(1) && own[i] != shape[axis]) {
+                        need(dim_of(operand, i), dim_of(node.result(), axis),
+                             "lengths of axis " + std::to_string(axis) + " do not match");
+                    }
+                }
+            }
+            break;
+        }
+        case ir::OpKind::kContract:
+            for (std::string_view name : {"contract", "batch"}) {
+                const auto& pairs = node.integers(name);
+                for (size_t i = 0; i < pairs.size(); i += 2) {
+                    need(dim_of(node.operands[0], static_cast<size_t>(pairs[i])),
+                         dim_of(node.operands[1], static_cast<size_t>(pairs[i + 1])),
+                         "lengths of axes " + std::to_string(pairs[i]) + " and " + std::to_string(pairs[i + 1]) +
+                             " do not match");
+                }
+            }
+            break;
+        case ir::OpKind::kConcat:
+            for (size_t k = 1; k < node.operands.size(); ++k) {
+                for (size_t i = 0; i < graph_.type(node.result()).shape.size(); ++i) {
+                    if (static_cast<int64_t>(i) != node.integer("axis")) {
+                        need(dim_of(node.operands[k], i), dim_of(node.result(), i),
+                             "lengths of axis " + std::to_string(i) + " do not match");
+                    }
+                }
+            }
+            break;
+        default: break;
+    }
+    if (node.op == Op::k_reshape) {
+        ScalarId before = constant(1);
+        ScalarId after = constant(1);
+        const ir::Shape& from = graph_.type(node.operands[0]).shape;
+        const ir::Shape& to = graph_.type(node.result()).shape;
+        for (const ReshapeSegment& s : match_reshape(from, to)) {
+            if (s.from_end - s.from_begin == 1 && s.to_end - s.to_begin == 1 && from[s.from_begin] == to[s.to_begin]) {
+                continue;
+            }
+            for (size_t i = s.from_begin; i < s.from_end; ++i) {
+                before = compute(Op::k_mul, {before, dim_of(node.operands[0], i)});
+            }
+            for (size_t j = s.to_begin; j < s.to_end; ++j) {
+                after = compute(Op::k_mul, {after, scalar_of(node.operands[j + 1])});
+            }
+        }
+        need(before, after, "numbers of elements do not match");
+    }
+    bool stated_lengths = node.op == Op::k_reshape || node.op == Op::k_broadcast;
+    if (stated_lengths) {
+        const ir::Shape& to = graph_.type(node.result()).shape;
+        for (size_t j = 0; j < to.size(); ++j) {
+            if (to[j].is_static()) {
+                need(scalar_of(node.operands[j + 1]), constant(to[j].size()), "length is not as stated");
+            } else {
+                need(scalar_of(node.operands[j + 1]), dim_of(node.result(), j), "length is not as stated");
+            }
+        }
+    }
+    if (node.op == Op::k_broadcast) {
+        const ir::Shape& from = graph_.type(node.operands[0]).shape;
+        const ir::Shape& to = graph_.type(node.result()).shape;
+        for (size_t i = 0; i < from.size(); ++i) {
+            size_t j = to.size() - from.size() + i;
+            if (from[i] != ir::Dim(1) && from[i] != to[j]) {
+                need(dim_of(node.operands[0], i), dim_of(node.result(), j), "cannot broadcast");
+            }
+        }
+    }
+    if (node.op == Op::k_slice) {
+        auto axis = static_cast<size_t>(node.integer("axis"));
+        ScalarId start = scalar_of(node.operands[1]);
+        ScalarId size = scalar_of(node.operands[2]);
+        ScalarId length = dim_of(node.operands[0], axis);
+        bool whole = is_constant(start, 0) && size == length && node.integer_or("step", 1) == 1;
+        if (!whole) {
+            int64_t step = node.integer_or("step", 1);
+            ScalarId reach = compute(Op::k_mul, {compute(Op::k_sub, {size, constant(1)}), constant(step)});
+            ScalarId last = compute(Op::k_add, {start, reach});
+            ScalarId empty = compute(Op::k_le, {size, constant(0)}, DType::kBool);
+            auto inside = [&](ScalarId at) {
+                return compute(Op::k_and,
+                               {compute(Op::k_ge, {at, constant(0)}, DType::kBool),
+                                compute(Op::k_lt, {at, length}, DType::kBool)},
+                               DType::kBool);
+            };
+            ScalarId both = compute(Op::k_and, {inside(start), inside(last)}, DType::kBool);
+            ScalarId fine = compute(Op::k_or, {compute(Op::k_eq, {size, constant(0)}, DType::kBool),
+                                               compute(Op::k_and, {compute(Op::k_not, {empty}, DType::kBool), both},
+                                                       DType::kBool)},
+                                    DType::kBool);
+            program_.steps.emplace_back(Check{Check::Kind::kTrue, fine, start,
+                                              tables_.message(describe(node) + ": start %b does not fit axis " +
+                                                              std::to_string(axis))});
+        }
+    }
+}
+
+void Lowering::emit_groups() {
+    // Host and virtual nodes are checked when all they need is there, that is in order, between the groups.
+    size_t next = 0;
+    auto check_up_to = [&](int group) {
+        for (; next < graph_.nodes.size(); ++next) {
+            if (grouping_.group[next] > group) {
+                return;
+            }
+            check_node(graph_.nodes[next]);
+        }
+    };
+    std::vector<int> order(grouping_.groups.size());
+    for (size_t g = 0; g < order.size(); ++g) {
+        order[g] = static_cast<int>(g);
+    }
+    for (int g : order) {
+        check_up_to(g);
+        Group& group = grouping_.groups[static_cast<size_t>(g)];
+        if (group.opaque) {
+            emit_opaque(graph_.nodes[group.node]);
+        } else {
+            emit_kernel_group(g);
+        }
+    }
+    check_up_to(INT32_MAX);
+}
+
+void Lowering::emit_kernel_group(int g) {
+    const Group& group = grouping_.groups[static_cast<size_t>(g)];
+    std::vector<Root> roots;
+    for (NodeId id : group.members) {
+        ValueId value = graph_.nodes[id].result();
+        if (!grouping_.escapes[value]) {
+            continue;
+        }
+        Root root{value, {}, false, kNone};
+        if (auto piece = piece_of_.find(value); piece != piece_of_.end()) {
+            const Node& reader = graph_.nodes[piece->second.first];
+            BufferId target = target_of(reader);
+            size_t rank = program_.buffers[static_cast<size_t>(target)].shape.size();
+            std::vector<ScalarId> start(rank, -1);
+            if (reader.op == Op::k_concat) {
+                ScalarId offset = constant(0);
+                auto axis = static_cast<size_t>(reader.integer("axis"));
+                for (size_t k = 0; k < piece->second.second; ++k) {
+                    offset = compute(Op::k_add, {offset, dim_of(reader.operands[k], axis)});
+                }
+                start[axis] = offset;
+            } else {
+                for (size_t axis = 0; axis < rank; ++axis) {
+                    start[axis] = scalar_of(reader.operands[axis + 2]);
+                }
+            }
+            root.home = window(target, rank, std::move(start));
+            // The piece may reach the reader through reshapes that only add axes of length 1.
+            ValueId seen = reader.operands[piece->second.second];
+            if (seen != value) {
+                root.home.axis_of.assign(rank, -1);
+                for (const ReshapeSegment& s : match_reshape(graph_.type(value).shape, graph_.type(seen).shape)) {
+                    if (s.from_end > s.from_begin && s.to_end > s.to_begin) {
+                        root.home.axis_of[s.to_begin] = static_cast<int>(s.from_begin);
+                    }
+                }
+            }
+        }
+        for (uint32_t output : outputs_of_[value]) {
+            if (graph_.outputs[output].updates != kNone && outputs_of_[value].size() == 1) {
+                root.param = graph_.outputs[output].updates;
+                ValueId param = graph_.params[root.param].value;
+                bool same = graph_.type(param) == graph_.type(value);
+                root.may_take_param = same && !grouping_.escapes[param] && outputs_of_[param].empty();
+                for (NodeId other = 0; other < graph_.nodes.size() && root.may_take_param; ++other) {
+                    const auto& operands = graph_.nodes[other].operands;
+                    if (std::find(operands.begin(), operands.end(), param) != operands.end()) {
+                        root.may_take_param = grouping_.role[other] == Role::kGrouped && grouping_.group[other] == g;
+                    }
+                }
+            }
+        }
+        roots.push_back(std::move(root));
+    }
+    if (!roots.empty()) {
+        launch(roots, &group);
+    }
+}
+
+void Lowering::launch(const std::vector<Root>& roots, const Group* group) {
+    KernelBuilder builder(*this, group);
+    std::vector<std::pair<ValueId, BufferId>> made;
+    if (group != nullptr) {
+        // A member of the full space lends it its lengths.
+        const Node& first = graph_.nodes[group->members.front()];
+        bool reduces =
+            ir::kind(first.op) == ir::OpKind::kReduce || ir::kind(first.op) == ir::OpKind::kArgReduce;
+        builder.set_space(reduces ? first.operands[0] : first.result(), group->space, group->column_axes);
+    } else {
+        builder.set_space(roots[0].value, graph_.type(roots[0].value).shape, {});
+    }
+    for (const Root& root : roots) {
+        bool row = group != nullptr && graph_.type(root.value).shape != group->space;
+        const Node& node = *graph_.producer(root.value);
+        row |= ir::kind(node.op) == ir::OpKind::kReduce || ir::kind(node.op) == ir::OpKind::kArgReduce;
+        std::vector<int> at = row ? builder.row_indices() : builder.space_indices();
+        int value = builder.emit(root.value, at);
+        BufferId target = root.home.buffer;
+        std::vector<int> to = at;
+        if (target >= 0) {
+            to.clear();
+            for (size_t axis = 0; axis < root.home.axis_of.size(); ++axis) {
+                int from = root.home.axis_of[axis];
+                int index = from < 0 ? builder.constant(0) : at[static_cast<size_t>(from)];
+                if (root.home.start[axis] >= 0) {
+                    index = builder.index_add(index, builder.scalar_argument(root.home.start[axis]));
+                }
+                to.push_back(index);
+            }
+        } else {
+            target = make_buffer_for(root.value);
+            if (root.may_take_param) {
+                BufferId param = program_.param_buffers[root.param];
+                if (builder.loads_only_at(param, at)) {
+                    program_.in_place[outputs_of_[root.value].front()] = static_cast<int>(root.param);
+                    program_.outputs[outputs_of_[root.value].front()] = param;
+                    target = param;
+                }
+            }
+            made.emplace_back(root.value, target);
+        }
+        builder.store(target, value, std::move(to));
+    }
+    builder.finish();
+    for (auto [value, buffer] : made) {
+        buffer_[value] = buffer;
+    }
+}
+
+void Lowering::emit_outputs() {
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+        if (program_.outputs[i] >= 0) {
+            continue;
+        }
+        ValueId value = graph_.outputs[i].value;
+        if (buffer_[value] < 0 && graph_.producer(value) != nullptr && outputs_of_[value].front() == i) {
+            Role role = grouping_.role[graph_.values[value].node];
+            if (role == Role::kVirtual || role == Role::kHost) {
+                launch({{value, {}, false, kNone}}, nullptr);
+                continue;
+            }
+        }
+        BufferId from = buffer_of(value);
+        BufferId to = new_buffer(graph_.type(value).dtype, dims_of(value));
+        program_.buffers[static_cast<size_t>(to)].kind = BufferKind::kOutput;
+        program_.buffers[static_cast<size_t>(to)].index = static_cast<int>(i);
+        program_.outputs[i] = to;
+        program_.steps.emplace_back(CopyBuffer{from, to});
+    }
+}
+
+Result<LoweredModule> lower(const ir::Module& module) {
+    LoweredModule lowered;
+    ModuleTables tables(lowered);
+    std::unordered_map<std::string, int> functions;
+    // Callees come first when lowered, so that callers know which results they write in place; the entry takes number 0.
+    lowered.programs.emplace_back();
+    try {
+        std::vector<const Graph*> order;
+        for (size_t f = module.functions.size(); f-- > 1;) {
+            order.push_back(&module.functions[f]);
+        }
+        // A callee may stand anywhere; lower each after those it calls.
+        std::vector<const Graph*> pending = order;
+        auto calls_known = [&](const Graph& graph) {
+            return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+                return node.op != Op::k_call || functions.count(std::string(node.string("callee"))) != 0;
+            });
+        };
+        while (!pending.empty()) {
+            size_t before = pending.size();
+            for (size_t i = 0; i < pending.size();) {
+                if (!calls_known(*pending[i])) {
+                    ++i;
+                    continue;
+                }
+                Program program = Lowering(*pending[i], module, tables, functions).run();
+                functions.emplace(pending[i]->name, static_cast<int>(lowered.programs.size()));
+                lowered.programs.push_back(std::move(program));
+                pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+            if (pending.size() == before) {
+                return error(Code::kUnsupported, "functions call each other in a circle");
+            }
+        }
+        lowered.programs[0] = Lowering(module.entry(), module, tables, functions).run();
+    } catch (const Unsupported& unsupported) {
+        return unsupported.diagnostic;
+    }
+    return lowered;
+}
+
+}  // namespace ember::lower

@@ -1,0 +1,198 @@
+// The state of lowering one graph into one program; internal to this folder.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ember/lower/group.h"
+#include "ember/lower/lower.h"
+
+namespace ember::lower {
+
+/// Kernels and messages of the whole module, each kept once.
+class ModuleTables {
+public:
+    explicit ModuleTables(LoweredModule& module) : module_(module) {}
+    int kernel(Kernel kernel);
+    int message(const std::string& text);
+    LoweredModule& module() { return module_; }
+
+private:
+    LoweredModule& module_;
+    std::unordered_map<std::string, int> kernels_;
+    std::unordered_map<std::string, int> messages_;
+};
+
+/// Thrown inside lowering for what it cannot do; lower() turns it into a Diagnostic.
+struct Unsupported {
+    Diagnostic diagnostic;
+};
+
+/// Where a grouped value is written instead of a buffer of its own: a window on another value's buffer.
+struct Home {
+    BufferId buffer = -1;
+    std::vector<int> axis_of;       // by axis of the buffer: axis of the value, or -1
+    std::vector<ScalarId> start;    // by axis of the buffer, -1: zero
+};
+
+class Lowering {
+public:
+    Lowering(const ir::Graph& graph, const ir::Module& module, ModuleTables& tables,
+             const std::unordered_map<std::string, int>& functions);
+
+    /// `same_shape`: pairs of output and parameter whose lengths must agree (carried values of a loop).
+    Program run(const std::vector<std::pair<int, int>>& same_shape = {});
+
+    // --- scalars (scalars.cpp)
+    ScalarId constant(int64_t value);
+    ScalarId constant(ir::Literal literal);
+    ScalarId compute(ir::Op op, std::vector<ScalarId> args, ir::DType dtype = ir::DType::kI64);
+    /// The register that holds a rank-0 value, loaded from its buffer if it is not a host value.
+    ScalarId scalar_of(ir::ValueId value);
+    ScalarId dim_of(ir::ValueId value, size_t axis);
+    std::vector<ScalarId> dims_of(ir::ValueId value);
+    bool is_constant(ScalarId scalar, int64_t value) const;
+    void check_equal(ScalarId a, ScalarId b, const std::string& message);
+
+    // --- buffers
+    /// The buffer that holds a value; virtual values are written into one by a kernel of their own.
+    BufferId buffer_of(ir::ValueId value);
+    bool has_buffer(ir::ValueId value) const { return buffer_[value] >= 0; }
+    BufferId new_buffer(ir::DType dtype, std::vector<ScalarId> shape);
+    /// The buffer a value is to be written to: an output's, or a temporary.
+    BufferId make_buffer_for(ir::ValueId value);
+
+    const ir::Graph& graph() const { return graph_; }
+    const Grouping& grouping() const { return grouping_; }
+    Program& program() { return program_; }
+    ModuleTables& tables() const { return tables_; }
+    void check_gather_bounds(const ir::Node& node, size_t first_index);
+    [[noreturn]] void unsupported(const ir::Node& node, const std::string& what) const;
+
+    // --- used by the kernel builder
+    struct Root {
+        ir::ValueId value = ir::kNone;
+        Home home;
+        bool may_take_param = false;  // an update that may overwrite its parameter
+        uint32_t param = ir::kNone;
+    };
+    void launch(const std::vector<Root>& roots, const Group* group);
+
+private:
+    void prepare_params();
+    void plan_homes();
+    void emit_groups();
+    void emit_kernel_group(int g);
+    void emit_opaque(const ir::Node& node);
+    void emit_outputs();
+    void check_node(const ir::Node& node);
+    std::string describe(const ir::Node& node) const;
+
+    // --- steps.cpp
+    void emit_contract(const ir::Node& node);
+    bool emit_gemm(const ir::Node& node);
+    void emit_quantized_matmul(const ir::Node& node);
+    void emit_dequantize(const ir::Node& node);
+    void emit_concat(const ir::Node& node);
+    void emit_update_slice(const ir::Node& node);
+    void emit_scatter(const ir::Node& node);
+    void emit_scan(const ir::Node& node);
+    void emit_assert(const ir::Node& node);
+    void emit_call(const ir::Node& node);
+    void emit_if(const ir::Node& node);
+    void emit_loop(const ir::Node& node);
+    View view_of(ir::ValueId value);
+    int lower_region(const ir::Graph& region, const std::vector<std::pair<int, int>>& same_shape);
+    std::vector<ScalarId> result_dims(const ir::Graph& callee, const ir::Output& output,
+                                      const std::vector<std::vector<ScalarId>>& argument_dims,
+                                      const ir::Node& node);
+    /// Window of the target's buffer that `piece` fills.
+    Home window(BufferId target, size_t rank, std::vector<ScalarId> start);
+    BufferId target_of(const ir::Node& node);  // of concat and update_slice
+    bool may_overwrite(ir::ValueId value, const ir::Node& reader) const;
+    const ir::Node* only_user(ir::ValueId value) const;
+    ir::ValueId overwritten_result(const ir::Node& call, ir::ValueId argument) const;
+    bool is_home(ir::ValueId piece, const ir::Node& reader, size_t k) const;
+    void copy_into(ir::ValueId value, const Home& home);
+    void name_symbols(ir::ValueId value, const std::vector<ScalarId>& dims);
+    std::vector<std::vector<ScalarId>> all_dims(const std::vector<ir::ValueId>& values);
+    void check_unified(const ir::Graph& callee, const std::vector<std::vector<ScalarId>>& argument_dims,
+                       const ir::Node& node);
+
+    const ir::Graph& graph_;
+    const ir::Module& module_;
+    ModuleTables& tables_;
+    const std::unordered_map<std::string, int>& functions_;
+    Grouping grouping_;
+    bool may_donate_ = true;  // may results take over parameters' memory?
+    Program program_;
+    std::vector<BufferId> buffer_;                        // by value
+    std::vector<ScalarId> scalar_;                        // by value
+    std::unordered_map<int64_t, ScalarId> symbols_;       // by Dim code
+    std::map<std::string, ScalarId> known_scalars_;
+    std::unordered_map<ir::ValueId, std::pair<ir::NodeId, size_t>> piece_of_;  // grouped value → concat or update
+    std::vector<bool> checked_;                           // by node: bounds checks emitted
+    std::vector<std::vector<uint32_t>> outputs_of_;       // by value: outputs it is
+    std::unordered_map<ir::ValueId, BufferId> target_;  // by result of concat or update_slice
+};
+
+/// Builds one kernel from the values it must store.
+class KernelBuilder {
+public:
+    KernelBuilder(Lowering& lowering, const Group* group) : lowering_(lowering), group_(group) {}
+
+    /// Sets the space; `columns`: axes that reductions run over.
+    void set_space(ir::ValueId like, const ir::Shape& space, const std::vector<int>& columns);
+    void set_space_of(const ir::Shape& space, const std::vector<ScalarId>& lengths, const std::vector<int>& columns);
+    /// An instruction for value at the given indices (one an axis).
+    int emit(ir::ValueId value, std::vector<int> at);
+    std::vector<int> space_indices() const { return space_; }
+    std::vector<int> row_indices() const;
+    int axis_index(size_t axis) const { return space_[axis]; }
+
+    int add(Instruction instruction);
+    int constant(int64_t value);
+    int index_add(int a, int b);
+    int index_mul(int a, int b);
+    int index_of_scalar(ScalarId scalar);
+    int extent_value(Extent extent);
+    Extent extent_of(ScalarId scalar);
+    int scalar_argument(ScalarId scalar);
+    int map(ir::Op op, std::vector<int> args, ir::DType dtype);
+    int load(BufferId buffer, std::vector<int> at);
+    void store(BufferId buffer, int value, std::vector<int> at, ir::Op combine = ir::Op::k_select);
+    int buffer_argument(BufferId buffer, bool written);
+    int wrapped_index(int index, ir::DType dtype, int extent, std::string_view bounds);
+
+    Kernel& kernel() { return kernel_; }
+    /// Simplifies the space and appends the launch to the program. In place: a stored buffer that is replaced by another.
+    void finish();
+    bool loads_only_at(BufferId buffer, const std::vector<int>& at) const;
+
+private:
+    int emit_node(ir::ValueId value, const ir::Node& node, const std::vector<int>& at);
+    int emit_map(const ir::Node& node, const std::vector<int>& at);
+    int emit_reduce(const ir::Node& node);
+    int emit_reshape(const ir::Node& node, const std::vector<int>& at);
+    int emit_gather(const ir::Node& node, const std::vector<int>& at);
+    int emit_take_along(const ir::Node& node, const std::vector<int>& at);
+    int emit_pad(const ir::Node& node, const std::vector<int>& at);
+    std::vector<int> broadcast_at(const std::vector<int>& at, const ir::Shape& shape);
+    int linear(const std::vector<int>& at, const std::vector<Extent>& shape);
+    void collapse();
+    bool collapse_pair(int k);
+
+    Lowering& lowering_;
+    const Group* group_;
+    Kernel kernel_;
+    std::vector<int> space_;  // index instruction of each axis of the space
+    std::vector<int> column_axes_;
+    std::vector<BufferId> buffers_;
+    std::vector<ScalarId> scalars_;
+    std::map<std::pair<ir::ValueId, std::vector<int>>, int> memo_;
+    std::unordered_map<std::string, int> known_;
+};
+
+}  // namespace ember::lower
