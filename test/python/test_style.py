@@ -122,7 +122,7 @@ def test_clang_format(root, tracked_files):
     files = [str(path) for path in tracked_files if path.suffix in (".h", ".cpp")]
     run = subprocess.run([formatter, "--dry-run", "--Werror", *files], cwd=root, capture_output=True, text=True)
     unformatted = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error", run.stderr, re.MULTILINE)))
-    assert run.returncode == 0, f"{len(unformatted)} files; run: clang-format-19 -i {' '.join(unformatted)}"
+    assert run.returncode == 0, f"{len(unformatted)} files; run: scripts/format {' '.join(unformatted)}"
 
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=["lint", "format"])
