@@ -2,6 +2,7 @@
 // a symbol or a number in its place, that one is taken and checked at run time.
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 
 #include "ember/ir/builder.h"
 
@@ -783,8 +784,11 @@ Result<Types> Inference::loop() {
     return types;
 }
 
+/// What a callee's symbols are for the caller, by symbol id.
+using Bound = std::unordered_map<int64_t, Dim>;
+
 /// Binds the symbols of a callee's parameter to the dimensions of an argument.
-bool unify(const TensorType& param, const TensorType& argument, std::vector<std::pair<Dim, Dim>>& bound) {
+bool unify(const TensorType& param, const TensorType& argument, Bound& bound) {
     if (!compatible(param, argument)) {
         return false;
     }
@@ -792,13 +796,10 @@ bool unify(const TensorType& param, const TensorType& argument, std::vector<std:
         if (param.shape[i].is_static()) {
             continue;
         }
-        auto found =
-            std::find_if(bound.begin(), bound.end(), [&](const auto& pair) { return pair.first == param.shape[i]; });
-        if (found == bound.end()) {
-            bound.emplace_back(param.shape[i], argument.shape[i]);
-        } else if (found->second.is_symbol()) {
-            found->second = argument.shape[i];
-        } else if (argument.shape[i].is_static() && argument.shape[i] != found->second) {
+        Dim& known = bound.try_emplace(param.shape[i].symbol_id(), argument.shape[i]).first->second;
+        if (known.is_symbol()) {
+            known = argument.shape[i].is_static() ? argument.shape[i] : known;
+        } else if (argument.shape[i].is_static() && argument.shape[i] != known) {
             return false;
         }
     }
@@ -817,7 +818,7 @@ Result<Types> Inference::call() {
         return fail(Code::kVerify, "@" + callee->name + " takes " + std::to_string(callee->params.size()) +
                                        " operands, not " + std::to_string(arity()));
     }
-    std::vector<std::pair<Dim, Dim>> bound;
+    Bound bound;
     for (size_t k = 0; k < arity(); ++k) {
         const TensorType& param = callee->type(callee->params[k].value);
         if (!unify(param, operand(k), bound)) {
@@ -832,14 +833,11 @@ Result<Types> Inference::call() {
             if (dim.is_static()) {
                 continue;
             }
-            auto found = std::find_if(bound.begin(), bound.end(), [&](const auto& pair) { return pair.first == dim; });
-            if (found == bound.end()) {
-                Dim outer = Dim::fresh();
-                bound.emplace_back(dim, outer);
-                dim = outer;
-            } else {
-                dim = found->second;
+            auto [place, is_new] = bound.try_emplace(dim.symbol_id());
+            if (is_new) {
+                place->second = Dim::fresh();
             }
+            dim = place->second;
         }
         types.push_back(std::move(type));
     }

@@ -83,6 +83,11 @@ bool is_plain_float(std::string_view text) {
     return text == "inf" || (!text.empty() && text[0] >= '0' && text[0] <= '9');
 }
 
+template <class Bits, class Float>
+Bits bits_of(Float value) {
+    return std::bit_cast<Bits>(value);
+}
+
 template <class Float, class Bits>
 bool parse_float(std::string_view text, std::string& bytes, Bits quiet, Bits (*to_bits)(Float)) {
     if (text.starts_with("0x")) {
@@ -234,9 +239,9 @@ bool parse_element(std::string_view text, DType dtype, std::string& bytes) {
         case DType::kBF16:
             return parse_float<float, uint16_t>(text, bytes, kQuietBF16, ir::bf16_bits);
         case DType::kF32:
-            return parse_float<float, uint32_t>(text, bytes, kQuietF32, std::bit_cast<uint32_t, float>);
+            return parse_float<float, uint32_t>(text, bytes, kQuietF32, bits_of<uint32_t, float>);
         case DType::kF64:
-            return parse_float<double, uint64_t>(text, bytes, kQuietF64, std::bit_cast<uint64_t, double>);
+            return parse_float<double, uint64_t>(text, bytes, kQuietF64, bits_of<uint64_t, double>);
         default:
             return false;
     }

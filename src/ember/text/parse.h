@@ -23,8 +23,7 @@
 //     name, symbol = [A-Za-z_][A-Za-z0-9_.]*
 //     Line ends are spaces; "//" starts a comment up to the line's end.
 //
-// A region sees the symbols of its function but not its values: those come in as operands. Names of values are unique
-// in a function, its regions included.
+// A region sees the symbols of its function but not its values: those come in as operands.
 #pragma once
 
 #include <string_view>
