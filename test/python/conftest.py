@@ -40,14 +40,14 @@ class Ember:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("EMBER_")}
         return kept | {"EMBER_CACHE_DIR": str(self.cache_dir)}
 
-    def __call__(self, *arguments, stdin="", check=True):
+    def __call__(self, *arguments, stdin="", check=True, environment=None):
         """Runs `ember ARGUMENTS...` in a fresh process; unless told not to, insists that it succeeds."""
         run = subprocess.run(
             [self.program, *map(str, arguments)],
             input=stdin,
             capture_output=True,
             encoding="utf-8",
-            env=self.environment(),
+            env=self.environment() | (environment or {}),
             timeout=600,
         )
         if check:

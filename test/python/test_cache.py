@@ -33,6 +33,13 @@ def test_second_process_finds_everything(ember, model, cold):
     assert warm["tokens"] == cold["tokens"]
 
 
+def test_hit_loads_no_compiler(ember, model):
+    """The dynamic loader's own log: the compiler's library is opened by the cold process and not by the warm one."""
+    options = ("run", model, *PROMPT, "--max-tokens", 1)
+    logs = [ember(*options, environment={"LD_DEBUG": "files"}).stderr for _ in range(2)]
+    assert ["libember-compiler" in log for log in logs] == [True, False]
+
+
 def test_cold_and_warm_are_bit_equal(ember, model, tmp_path):
     paths = [tmp_path / "cold.npy", tmp_path / "warm.npy"]
     runs = [ember.generate(model, *PROMPT, options=("--logits", path)) for path in paths]
