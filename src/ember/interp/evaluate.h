@@ -11,7 +11,8 @@
 //   - scatter applies its updates in row-major order; with mode "set" the last one stays.
 //   - An empty slice or update lies inside everywhere.
 //   - Regions see the symbols of the graph around them; a symbol's own meaning in a region lasts for one run of it.
-//   - A `while` loop keeps the step whose condition turned false; stacked results have the length of the steps run. With
+//   - A `while` loop keeps the step whose condition turned false; stacked results have the length of the steps run.
+//   With
 //     no step at all, lengths that only a step would tell are 0. Carried values keep their shape.
 // Complex numbers have arithmetic, eq, ne, exponentials, powers and trigonometry; abs is complex with imaginary part 0.
 // Tests: test/unit/interp_test.cpp, test/python/test_numpy_oracle.py.

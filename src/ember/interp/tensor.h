@@ -42,8 +42,8 @@ struct Tensor {
 /// "[2,3]".
 std::string lengths_to_string(const Lengths& shape);
 
-/// Bytes that a tensor of this type takes. kShape: a negative length, a row that is no multiple of the block, or a
-/// product beyond 2^62.
+/// Bytes that a tensor of this type takes. kShape: a negative length, a row that is no multiple of the block, or
+/// lengths (but for those that are 0) with a product beyond 2^60 bytes; so no product of lengths overflows.
 Result<int64_t> tensor_bytes(ir::DType dtype, const Lengths& shape);
 /// Are the bytes what dtype and shape ask for?
 Status verify(const Tensor& tensor);
