@@ -1,6 +1,6 @@
-// How a product is carried out: `normalize` turns it into a plain form, `choose_method` picks a kernel from its shape, and
-// `multiply` cuts C into blocks that threads compute with no common state but the operands.
-// What an element's sum looks like is settled by the method and kStepsPerPass alone, never by how C was cut.
+// How a product is carried out: `normalize` turns it into a plain form, `choose_method` picks a kernel from its shape,
+// and `multiply` cuts C into blocks that threads compute with no common state but the operands. What an element's sum
+// looks like is settled by the method and kStepsPerPass alone, never by how C was cut.
 #include "runtime/gemm.h"
 
 #include <algorithm>
@@ -160,7 +160,9 @@ void multiply_plainly(const Product<T>& p) {
     }
 }
 
-int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+int64_t round_up(int64_t n, int64_t multiple) {
+    return (n + multiple - 1) / multiple * multiple;
+}
 
 template <class T>
 void multiply_dot(const Product<T>& p, Scratch& scratch) {
@@ -200,7 +202,8 @@ void multiply_packed(const Product<T>& p, Scratch& scratch) {
     const GemmKernels<T>& kernel = gemm_kernels<T>();
     const int64_t most_steps = std::min(p.k, kStepsPerPass);
     const int64_t most_rows = std::min(round_up(p.m, kernel.panel_rows), kPackedRows);
-    const int64_t columns_at_once = kPackedBytesOfB / int64_t{sizeof(T)} / kStepsPerPass / kernel.panel_cols * kernel.panel_cols;
+    const int64_t columns_at_once =
+        kPackedBytesOfB / int64_t{sizeof(T)} / kStepsPerPass / kernel.panel_cols * kernel.panel_cols;
     const int64_t most_columns = std::min(round_up(p.n, kernel.panel_cols), columns_at_once);
     const int64_t a_size = round_up(most_rows * most_steps + kernel.lanes, kernel.lanes);
     T* a = scratch.reserve<T>(a_size + most_columns * most_steps + kernel.lanes);
@@ -252,7 +255,9 @@ struct Grid {
     int64_t grain;          // blocks a range
 };
 
-int64_t blocks_of(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
+int64_t blocks_of(int64_t extent, int64_t block) {
+    return (extent + block - 1) / block;
+}
 
 template <class T>
 Grid make_grid(Method method, const Product<T>& p, int64_t batch) {
@@ -269,7 +274,8 @@ Grid make_grid(Method method, const Product<T>& p, int64_t batch) {
             down = std::clamp(std::sqrt(pieces * static_cast<double>(p.m) / static_cast<double>(p.n)), 1.0, pieces);
         }
         const double across = std::max(1.0, pieces / down);
-        grid.rows = std::min(p.m, round_up(static_cast<int64_t>(static_cast<double>(p.m) / down) + 1, kernel.panel_rows));
+        grid.rows =
+            std::min(p.m, round_up(static_cast<int64_t>(static_cast<double>(p.m) / down) + 1, kernel.panel_rows));
         grid.columns =
             std::min(p.n, round_up(static_cast<int64_t>(static_cast<double>(p.n) / across) + 1, column_unit));
         grid.down = blocks_of(p.m, grid.rows);
@@ -359,8 +365,18 @@ void fill_zero(const Product<T>& first, const Batch& batch) {
 
 template <class T>
 void gemm(const GemmArgs& args) {
-    Product<T> p = {args.m,   args.n,   args.k,   args.a_m, args.a_k, args.b_k, args.b_n, args.c_m, args.c_n,
-                    static_cast<const T*>(args.a), static_cast<const T*>(args.b), static_cast<T*>(args.c)};
+    Product<T> p = {args.m,
+                    args.n,
+                    args.k,
+                    args.a_m,
+                    args.a_k,
+                    args.b_k,
+                    args.b_n,
+                    args.c_m,
+                    args.c_n,
+                    static_cast<const T*>(args.a),
+                    static_cast<const T*>(args.b),
+                    static_cast<T*>(args.c)};
     Batch batch = collapse_batch(args);
     if (p.m <= 0 || p.n <= 0 || batch.count <= 0) {
         return;
@@ -379,7 +395,11 @@ void gemm(const GemmArgs& args) {
 
 }  // namespace
 
-void gemm_f32(const GemmArgs& args) { gemm<float>(args); }
-void gemm_f64(const GemmArgs& args) { gemm<double>(args); }
+void gemm_f32(const GemmArgs& args) {
+    gemm<float>(args);
+}
+void gemm_f64(const GemmArgs& args) {
+    gemm<double>(args);
+}
 
 }  // namespace ember::runtime

@@ -321,11 +321,11 @@ void dot_tile(const DotTile<T>& t, int64_t tokens) {
         case 2:
             return dot_tile<T, R, 2, next>(t);
         case 3:
-            return dot_tile<T, R, kDotTokens < 3 ? 1 : 3, next>(t);
+            return dot_tile < T, R, kDotTokens<3 ? 1 : 3, next>(t);
         case 4:
-            return dot_tile<T, R, kDotTokens < 4 ? 1 : 4, next>(t);
+            return dot_tile < T, R, kDotTokens<4 ? 1 : 4, next>(t);
         case 5:
-            return dot_tile<T, R, kDotTokens < 5 ? 1 : 5, next>(t);
+            return dot_tile < T, R, kDotTokens<5 ? 1 : 5, next>(t);
         default:
             return dot_tile<T, R, kDotTokens, next>(t);
     }
@@ -362,8 +362,7 @@ void dot(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_m, const T* b, i
 template <class T>
 constexpr GemmKernels<T> make_gemm_kernels() {
     constexpr int kCols = kTileVecs * kLanes<T>;
-    return {kLanes<T>,          kTileRows, kCols,     kDotRows, pack<T, kTileRows>,
-            pack<T, kCols>, packed<T>, direct<T>, dot<T>};
+    return {kLanes<T>, kTileRows, kCols, kDotRows, pack<T, kTileRows>, pack<T, kCols>, packed<T>, direct<T>, dot<T>};
 }
 
 }  // namespace

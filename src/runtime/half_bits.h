@@ -1,6 +1,6 @@
-// 16-bit floats in plain integer arithmetic: what half.h promises, one value at a time, free of branches where a compiler
-// can vectorise them. f16 is IEEE 754 binary16; bf16 the upper half of a binary32.
-// Internal linkage: kernels_<isa>.cpp includes this too. Tests: test/unit/runtime_test.cpp.
+// 16-bit floats in plain integer arithmetic: what half.h promises, one value at a time, free of branches where a
+// compiler can vectorise them. f16 is IEEE 754 binary16; bf16 the upper half of a binary32. Internal linkage:
+// kernels_<isa>.cpp includes this too. Tests: test/unit/runtime_test.cpp.
 #pragma once
 
 #include <stdint.h>
@@ -44,7 +44,9 @@ inline uint16_t f32_to_f16(float value) {
     return static_cast<uint16_t>(half | sign);
 }
 
-inline float bf16_to_f32(uint16_t half) { return from_bits(static_cast<uint32_t>(half) << 16); }
+inline float bf16_to_f32(uint16_t half) {
+    return from_bits(static_cast<uint32_t>(half) << 16);
+}
 
 inline uint16_t f32_to_bf16(float value) {
     const uint32_t bits = to_bits(value);

@@ -31,8 +31,12 @@ Isa host_isa() {
     return isa;
 }
 
-void set_isa_mask(Isa highest) { mask.store(highest, std::memory_order_relaxed); }
+void set_isa_mask(Isa highest) {
+    mask.store(highest, std::memory_order_relaxed);
+}
 
-Isa active_isa() { return std::min(host_isa(), mask.load(std::memory_order_relaxed)); }
+Isa active_isa() {
+    return std::min(host_isa(), mask.load(std::memory_order_relaxed));
+}
 
 }  // namespace ember::runtime

@@ -19,7 +19,8 @@ struct GemmKernels {
     int32_t dot_columns;  // `dot` is fastest on multiples of this many columns
 
     /// Panels of panel_rows rows (panel_cols columns), the last one padded with zeros: element (i, l) of
-    /// from[i*stride + l*stride_k] goes to panel i/P, place l*P + i%P. `to` has room for the padded panels and kLanes more.
+    /// from[i*stride + l*stride_k] goes to panel i/P, place l*P + i%P. `to` has room for the padded panels and kLanes
+    /// more.
     void (*pack_a)(int64_t count, int64_t k, const T* from, int64_t stride, int64_t stride_k, T* to);
     void (*pack_b)(int64_t count, int64_t k, const T* from, int64_t stride, int64_t stride_k, T* to);
 
@@ -48,8 +49,8 @@ inline constexpr int64_t kFewTokens = 4;
 
 /// Of one QType, in the layout of quantized.h.
 struct QuantKernels {
-    /// y[m,n] = x[m,k]·wᵀ for 1 <= m <= kFewTokens; sums[t*sums_stride + g] is the sum of elements [32g, 32g + 32) of x's row
-    /// t, used where needs_sums. Null for the types with one element a block.
+    /// y[m,n] = x[m,k]·wᵀ for 1 <= m <= kFewTokens; sums[t*sums_stride + g] is the sum of elements [32g, 32g + 32) of
+    /// x's row t, used where needs_sums. Null for the types with one element a block.
     void (*few_tokens)(int64_t m, int64_t n, int64_t k, const float* x, int64_t x_stride, const float* sums,
                        int64_t sums_stride, const uint8_t* w, float* y, int64_t y_stride);
     void (*dequantize)(const uint8_t* row, float* to, int64_t n);

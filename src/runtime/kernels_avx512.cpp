@@ -6,7 +6,8 @@
 
 namespace ember::runtime {
 
-const Kernels kKernelsAvx512 = {make_gemm_kernels<float>(), make_gemm_kernels<double>(), kHalfKernels, EMBER_QUANT_KERNELS};
+const Kernels kKernelsAvx512 = {make_gemm_kernels<float>(), make_gemm_kernels<double>(), kHalfKernels,
+                                EMBER_QUANT_KERNELS};
 
 }  // namespace ember::runtime
 #endif

@@ -5,6 +5,7 @@
 
 namespace ember::runtime {
 
-const Kernels kKernelsBaseline = {make_gemm_kernels<float>(), make_gemm_kernels<double>(), kHalfKernels, EMBER_QUANT_KERNELS};
+const Kernels kKernelsBaseline = {make_gemm_kernels<float>(), make_gemm_kernels<double>(), kHalfKernels,
+                                  EMBER_QUANT_KERNELS};
 
 }  // namespace ember::runtime

@@ -114,8 +114,8 @@ void multiply_panels(const QuantKernels& kernel, const Call& call) {
                 kernel.dequantize(call.w + (r + i) * bytes, panel + i * call.k, call.k);
             }
             for (int64_t t = 0; t < call.m; t += kPanelTokens) {
-                gemm.dot(std::min(kPanelTokens, call.m - t), some, call.k, call.x + t * call.x_stride, call.x_stride, panel,
-                         call.k, call.y + t * call.y_stride + r, call.y_stride, 1);
+                gemm.dot(std::min(kPanelTokens, call.m - t), some, call.k, call.x + t * call.x_stride, call.x_stride,
+                         panel, call.k, call.y + t * call.y_stride + r, call.y_stride, 1);
             }
         }
     });

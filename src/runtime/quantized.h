@@ -32,14 +32,18 @@ struct QTypeInfo {
 };
 
 inline constexpr QTypeInfo kQTypes[kQTypeCount] = {
-    {"f32", 1, 4},    {"f16", 1, 2},    {"bf16", 1, 2},   {"q4_0", 32, 18},   {"q4_1", 32, 20},   {"q5_0", 32, 22},
+    {"f32", 1, 4},    {"f16", 1, 2},    {"bf16", 1, 2},     {"q4_0", 32, 18},   {"q4_1", 32, 20},   {"q5_0", 32, 22},
     {"q5_1", 32, 24}, {"q8_0", 32, 34}, {"q4_k", 256, 144}, {"q5_k", 256, 176}, {"q6_k", 256, 210},
 };
 
-constexpr const QTypeInfo& qtype_info(QType type) { return kQTypes[static_cast<int32_t>(type)]; }
+constexpr const QTypeInfo& qtype_info(QType type) {
+    return kQTypes[static_cast<int32_t>(type)];
+}
 
 /// Bytes of a row of n elements; n must be a multiple of the block.
-constexpr int64_t row_bytes(QType type, int64_t n) { return n / qtype_info(type).block * qtype_info(type).bytes; }
+constexpr int64_t row_bytes(QType type, int64_t n) {
+    return n / qtype_info(type).block * qtype_info(type).bytes;
+}
 
 /// y[m,n] = x[m,k]·w[n,k]ᵀ. Rows of x and y are contiguous and x_stride, y_stride elements apart; rows of w follow each
 /// other without a gap, row_bytes(type, k) each; k is a multiple of the block. k = 0 gives zeros. Threaded over n.

@@ -1,6 +1,6 @@
 // Decoders of block-quantised rows and the products built on them. Included by kernels_<isa>.cpp only.
-// A type is a struct that says how its blocks are laid out. Elements come in groups with one scale (and, for some types,
-// one minimum): w = scale * values + minimum. Byte layouts, in order, with f16 numbers and low nibbles first:
+// A type is a struct that says how its blocks are laid out. Elements come in groups with one scale (and, for some
+// types, one minimum): w = scale * values + minimum. Byte layouts, in order, with f16 numbers and low nibbles first:
 //   q4_0  d, qs[16]                        32 elements, w = d*(q-8);  byte j holds elements j and j+16
 //   q4_1  d, m, qs[16]                     32 elements, w = d*q + m
 //   q5_0  d, qh[4], qs[16]                 32 elements, w = d*(q-16); bit j of qh is the fifth bit of element j
@@ -9,7 +9,8 @@
 //   q4_k  d, dmin, scales[12], qs[128]     8 groups of 32, w = d*sc*q - dmin*mn; 32 bytes hold groups 2i and 2i+1
 //   q5_k  d, dmin, scales[12], qh[32], qs[128]      the same; bit g of qh[j] is the fifth bit of element j of group g
 //   q6_k  ql[128], qh[64], scales[16], d   16 groups of 16, w = d*sc*(q-32); each 128 elements take 64 bytes of ql: the
-//         quarters 0, 1 of 32 elements in the low nibbles, 2, 3 in the high ones; quarter i's upper bits are bits 2i of qh
+//         quarters 0, 1 of 32 elements in the low nibbles, 2, 3 in the high ones; quarter i's upper bits are bits 2i of
+//         qh
 // scales[12] packs eight 6-bit pairs (sc, mn): unpack_pairs() is its definition.
 // Source: the quantisation types of the GGUF specification. Tests: test/unit/runtime_test.cpp.
 #pragma once
@@ -49,7 +50,9 @@ EMBER_INLINE VecI32 load_signed_bytes(const uint8_t* from) {
 #endif
 }
 
-EMBER_INLINE VecF32 to_float(VecI32 v) { return __builtin_convertvector(v, VecF32); }
+EMBER_INLINE VecF32 to_float(VecI32 v) {
+    return __builtin_convertvector(v, VecF32);
+}
 
 EMBER_INLINE VecI32 lane_numbers() {
     constexpr int32_t kNumbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -299,8 +302,7 @@ EMBER_INLINE void add_row(int64_t k, const Tokens& tokens, const uint8_t* row, V
                     const VecF32 w = Q::template values<group, v>(row);
                     EMBER_UNROLL
                     for (int t = 0; t < T; ++t) {
-                        const VecF32 product =
-                            w * load(x + t * tokens.x_stride + group * Q::kGroup + v * kVecLanes);
+                        const VecF32 product = w * load(x + t * tokens.x_stride + group * Q::kGroup + v * kVecLanes);
                         sums[t] = v == 0 ? product : sums[t] + product;
                     }
                 });
@@ -420,13 +422,19 @@ constexpr QuantKernels make_quant_kernels() {
 }
 
 // In the order of QType.
-#define EMBER_QUANT_KERNELS                                                                           \
-    {                                                                                                 \
-        {nullptr, dequantize_f32, false}, {nullptr, dequantize_f16, false},                           \
-        {nullptr, dequantize_16_bit<half_bits::bf16_to_f32>, false}, make_quant_kernels<Q4_0>(),      \
-        make_quant_kernels<Q4_1>(), make_quant_kernels<Q5_0>(), make_quant_kernels<Q5_1>(),           \
-        make_quant_kernels<Q8_0>(), make_quant_kernels<Q4_K>(), make_quant_kernels<Q5_K>(),           \
-        make_quant_kernels<Q6_K>(),                                                                   \
+#define EMBER_QUANT_KERNELS                                          \
+    {                                                                \
+        {nullptr, dequantize_f32, false},                            \
+        {nullptr, dequantize_f16, false},                            \
+        {nullptr, dequantize_16_bit<half_bits::bf16_to_f32>, false}, \
+        make_quant_kernels<Q4_0>(),                                  \
+        make_quant_kernels<Q4_1>(),                                  \
+        make_quant_kernels<Q5_0>(),                                  \
+        make_quant_kernels<Q5_1>(),                                  \
+        make_quant_kernels<Q8_0>(),                                  \
+        make_quant_kernels<Q4_K>(),                                  \
+        make_quant_kernels<Q5_K>(),                                  \
+        make_quant_kernels<Q6_K>(),                                  \
     }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Vectors as wide as the instruction set that the including file is compiled for. Only for kernels_*.cpp: each of them is
-// compiled with its own flags, so everything here has internal linkage and no standard template is used (the linker
+// Vectors as wide as the instruction set that the including file is compiled for. Only for kernels_*.cpp: each of them
+// is compiled with its own flags, so everything here has internal linkage and no standard template is used (the linker
 // keeps one copy of a template's code, and it must not be one that an older processor cannot run).
 // Tests: through the kernels, test/unit/runtime_test.cpp.
 #pragma once
