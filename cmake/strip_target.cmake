@@ -4,5 +4,5 @@ string(REGEX REPLACE "target (triple|datalayout) = \"[^\"]*\"\n" "" text "${text
 string(REGEX REPLACE "source_filename = \"[^\"]*\"\n" "" text "${text}")
 string(REGEX REPLACE " \"[a-z-]+\"(=\"[^\"]*\")?" "" text "${text}")
 string(REGEX REPLACE "define hidden " "define " text "${text}")
-string(REGEX REPLACE "\n!(llvm|[0-9])[^\n]*" "" text "${text}")
+string(REGEX REPLACE "\n!llvm[.][^\n]*" "" text "${text}")
 file(WRITE ${OUTPUT} "${text}")

@@ -7,6 +7,7 @@ Each table is the weighted minimax polynomial of a function on an interval, foun
 lowest degree whose error stays under the bound of its type, then rounded coefficient by coefficient.
 """
 
+import functools
 import sys
 import textwrap
 from dataclasses import dataclass
@@ -45,6 +46,60 @@ def square(x):
     return mp.mpf(x) ** 2
 
 
+def erfcx(y):
+    return mp.exp(y * y) * mp.erfc(y)
+
+
+@functools.cache
+def erfc_inverse(y):
+    x = (1 - y) * mp.sqrt(mp.pi) / 2 if y > 0.3 else mp.sqrt(-mp.log(y))
+    for _ in range(100):
+        value = mp.erfc(x)
+        step = mp.log(value / y) * value * mp.exp(x * x) * mp.sqrt(mp.pi) / 2
+        x += step
+        if abs(step) < abs(x) * mp.mpf(10) ** -50:
+            break
+    return x
+
+
+def from_fraction(u):
+    """The y of u = (y - 3) / (y + 2)."""
+    return 5 / (1 - u) - 2
+
+
+def to_fraction(y):
+    return (mp.mpf(y) - 3) / (mp.mpf(y) + 2)
+
+
+def erfcx_table(top, **bits):
+    return Table("erfcx", "e^(y^2) erfc y = erfcx(u) / (y + 2), u = (y - 3) / (y + 2)", to_fraction(0.89), to_fraction(top),
+                 lambda u: erfcx(from_fraction(u)) * (from_fraction(u) + 2),
+                 lambda u: 1 / (erfcx(from_fraction(u)) * (from_fraction(u) + 2)), **bits)
+
+
+def erf_tail_table(top, center, **bits):
+    return Table("erf_tail", f"log(erfc y) = erf_tail(y - {center})", 0.89 - center, top - center,
+                 lambda v: mp.log(mp.erfc(v + center)), lambda v: mp.erfc(v + center) / mp.erf(v + center), **bits)
+
+
+def erfinv_tail_table(name, low, top, **bits):
+    return Table(name, f"erfcinv(e^-(s^2)) = (s + 2) {name}(u), u = (s - 3) / (s + 2)", to_fraction(low), to_fraction(top),
+                 lambda u: erfc_inverse(mp.exp(-square(from_fraction(u)))) / (from_fraction(u) + 2),
+                 lambda u: (from_fraction(u) + 2) / erfc_inverse(mp.exp(-square(from_fraction(u)))), **bits)
+
+
+def gamma_far(z):
+    x = 1 / mp.sqrt(z)
+    return x * (mp.loggamma(x) - ((x - 0.5) * mp.log(x) - x + mp.log(2 * mp.pi) / 2))
+
+
+def digamma_far(z):
+    x = 1 / mp.sqrt(z)
+    return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) / z
+
+
+DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.4616)
+
 TABLES = [
     Table("exp", "e^r = 1 + r + r^2 exp(r)", -LN2_HALF, LN2_HALF,
           lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / abs(mp.expm1(r))),
@@ -78,6 +133,32 @@ TABLES = [
           lambda r: mp.mpf(2) ** r, lambda r: mp.mpf(2) ** -r, bits_f32=None, bits_f64=29),
     Table("cbrt", "the first guess of the cube root of m", 1, 2,
           lambda m: mp.cbrt(m), lambda m: 1 / mp.cbrt(m), bits_f32=11, bits_f64=19),
+    Table("erf", "erf x = x + x erf(x^2)", 0, 0.811,
+          even(lambda x: mp.erf(x) / x - 1), even(lambda x: x / mp.erf(x))),
+    erf_tail_table(4, 2, bits_f64=None, start=6),
+    erf_tail_table(6, 3, bits_f32=None, start=15),
+    erfcx_table(10.2, bits_f64=None, start=7),
+    erfcx_table(27.4, bits_f32=None, start=18),
+    Table("erfinv", "erfinv x = x erfinv(x^2)", 0, square(0.626),
+          even(lambda x: erfc_inverse(1 - x) / x), even(lambda x: x / erfc_inverse(1 - x)), start=6),
+    erfinv_tail_table("erfinv_tail", 0.98, 10.2, bits_f64=None, start=9),
+    erfinv_tail_table("erfinv_tail", 0.98, 6.3, bits_f32=None, start=18),
+    erfinv_tail_table("erfinv_far", 6.2, 27.4, bits_f32=None, start=12),
+    Table("lgamma_one", "lgamma(1 + t) = t lgamma_one(t)", -0.2501, 0.5001,
+          lambda t: mp.loggamma(1 + t) / t, lambda t: t / mp.loggamma(1 + t), start=6),
+    Table("lgamma_two", "lgamma(2 + t) = t lgamma_two(t)", -0.5001, 0.5001,
+          lambda t: mp.loggamma(2 + t) / t, lambda t: t / mp.loggamma(2 + t), start=6),
+    Table("lgamma_far", "lgamma x = (x - 1/2) log x - x + log(2 pi)/2 + lgamma_far(1 / x^2) / x", 0, square(0.1251),
+          gamma_far, lambda z: mp.sqrt(z) / mp.loggamma(1 / mp.sqrt(z))),
+    Table("digamma_near", "digamma(3/2 + t) = (3/2 - root + t) digamma_near(t)", -0.5001, 0.5001,
+          lambda t: mp.digamma(t + 1.5) / (t + 1.5 - DIGAMMA_ROOT), lambda t: (t + 1.5 - DIGAMMA_ROOT) / mp.digamma(t + 1.5),
+          start=6),
+    Table("digamma_far", "digamma x = log x - 1 / (2 x) - digamma_far(1 / x^2) / x^2", 0, square(0.1251),
+          digamma_far, lambda z: z / mp.digamma(1 / mp.sqrt(z))),
+    Table("sinpi", "sin(pi f) = f sinpi(f^2)", 0, 0.2501,
+          even(lambda f: mp.sinpi(f) / f), even(lambda f: f / mp.sinpi(f))),
+    Table("cospi", "cos(pi f) = 1 + f^2 cospi(f^2)", 0, 0.2501,
+          even(lambda f: (mp.cospi(f) - 1) / f**2), even(lambda f: f**2)),
 ]
 
 
