@@ -1,3 +1,4 @@
+// Packing and checking of entries. Input is hostile: no size is believed before it adds up. See entry.h.
 #include "ember/artifact/entry.h"
 
 #include <algorithm>

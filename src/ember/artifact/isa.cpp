@@ -1,11 +1,12 @@
+// ISA features from CPUID (x86-64) or the auxiliary vector (aarch64), as tables. See isa.h.
 #include "ember/artifact/isa.h"
 
 #include <algorithm>
 #include <cstdint>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#elif defined(__aarch64__)
+#include "ember/support/cpuid.h"
+
+#if defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
 
@@ -18,8 +19,7 @@ enum class Registers { kNone, kYmm, kZmm };  // what the operating system must s
 
 struct Feature {
     const char* name;
-    uint32_t leaf;
-    uint32_t subleaf;
+    CpuidLeaf leaf;
     int output;  // 0 eax, 1 ebx, 2 ecx, 3 edx
     int bit;
     Registers needs = Registers::kNone;
@@ -27,58 +27,58 @@ struct Feature {
 
 // Intel SDM volume 2, CPUID; AMD manual 24594, appendix E.
 constexpr Feature kFeatures[] = {
-    {"cmov", 1, 0, 3, 15},
-    {"cx8", 1, 0, 3, 8},
-    {"fxsr", 1, 0, 3, 24},
-    {"mmx", 1, 0, 3, 23},
-    {"sse", 1, 0, 3, 25},
-    {"sse2", 1, 0, 3, 26},
-    {"sse3", 1, 0, 2, 0},
-    {"pclmul", 1, 0, 2, 1},
-    {"ssse3", 1, 0, 2, 9},
-    {"fma", 1, 0, 2, 12, Registers::kYmm},
-    {"cx16", 1, 0, 2, 13},
-    {"sse4.1", 1, 0, 2, 19},
-    {"sse4.2", 1, 0, 2, 20},
-    {"crc32", 1, 0, 2, 20},
-    {"movbe", 1, 0, 2, 22},
-    {"popcnt", 1, 0, 2, 23},
-    {"aes", 1, 0, 2, 25},
-    {"avx", 1, 0, 2, 28, Registers::kYmm},
-    {"f16c", 1, 0, 2, 29, Registers::kYmm},
-    {"bmi", 7, 0, 1, 3},
-    {"avx2", 7, 0, 1, 5, Registers::kYmm},
-    {"bmi2", 7, 0, 1, 8},
-    {"avx512f", 7, 0, 1, 16, Registers::kZmm},
-    {"evex512", 7, 0, 1, 16, Registers::kZmm},
-    {"avx512dq", 7, 0, 1, 17, Registers::kZmm},
-    {"adx", 7, 0, 1, 19},
-    {"avx512ifma", 7, 0, 1, 21, Registers::kZmm},
-    {"avx512cd", 7, 0, 1, 28, Registers::kZmm},
-    {"sha", 7, 0, 1, 29},
-    {"avx512bw", 7, 0, 1, 30, Registers::kZmm},
-    {"avx512vl", 7, 0, 1, 31, Registers::kZmm},
-    {"avx512vbmi", 7, 0, 2, 1, Registers::kZmm},
-    {"avx512vbmi2", 7, 0, 2, 6, Registers::kZmm},
-    {"gfni", 7, 0, 2, 8},
-    {"vaes", 7, 0, 2, 9, Registers::kYmm},
-    {"vpclmulqdq", 7, 0, 2, 10, Registers::kYmm},
-    {"avx512vnni", 7, 0, 2, 11, Registers::kZmm},
-    {"avx512bitalg", 7, 0, 2, 12, Registers::kZmm},
-    {"avx512vpopcntdq", 7, 0, 2, 14, Registers::kZmm},
-    {"avx512fp16", 7, 0, 3, 23, Registers::kZmm},
-    {"avxvnni", 7, 1, 0, 4, Registers::kYmm},
-    {"avx512bf16", 7, 1, 0, 5, Registers::kZmm},
-    {"avxifma", 7, 1, 0, 23, Registers::kYmm},
-    {"sahf", 0x80000001, 0, 2, 0},
-    {"lzcnt", 0x80000001, 0, 2, 5},
-    {"prfchw", 0x80000001, 0, 2, 8},
+    {"cmov", CpuidLeaf::kBasic, 3, 15},
+    {"cx8", CpuidLeaf::kBasic, 3, 8},
+    {"fxsr", CpuidLeaf::kBasic, 3, 24},
+    {"mmx", CpuidLeaf::kBasic, 3, 23},
+    {"sse", CpuidLeaf::kBasic, 3, 25},
+    {"sse2", CpuidLeaf::kBasic, 3, 26},
+    {"sse3", CpuidLeaf::kBasic, 2, 0},
+    {"pclmul", CpuidLeaf::kBasic, 2, 1},
+    {"ssse3", CpuidLeaf::kBasic, 2, 9},
+    {"fma", CpuidLeaf::kBasic, 2, 12, Registers::kYmm},
+    {"cx16", CpuidLeaf::kBasic, 2, 13},
+    {"sse4.1", CpuidLeaf::kBasic, 2, 19},
+    {"sse4.2", CpuidLeaf::kBasic, 2, 20},
+    {"crc32", CpuidLeaf::kBasic, 2, 20},
+    {"movbe", CpuidLeaf::kBasic, 2, 22},
+    {"popcnt", CpuidLeaf::kBasic, 2, 23},
+    {"aes", CpuidLeaf::kBasic, 2, 25},
+    {"avx", CpuidLeaf::kBasic, 2, 28, Registers::kYmm},
+    {"f16c", CpuidLeaf::kBasic, 2, 29, Registers::kYmm},
+    {"bmi", CpuidLeaf::kExtended, 1, 3},
+    {"avx2", CpuidLeaf::kExtended, 1, 5, Registers::kYmm},
+    {"bmi2", CpuidLeaf::kExtended, 1, 8},
+    {"avx512f", CpuidLeaf::kExtended, 1, 16, Registers::kZmm},
+    {"evex512", CpuidLeaf::kExtended, 1, 16, Registers::kZmm},
+    {"avx512dq", CpuidLeaf::kExtended, 1, 17, Registers::kZmm},
+    {"adx", CpuidLeaf::kExtended, 1, 19},
+    {"avx512ifma", CpuidLeaf::kExtended, 1, 21, Registers::kZmm},
+    {"avx512cd", CpuidLeaf::kExtended, 1, 28, Registers::kZmm},
+    {"sha", CpuidLeaf::kExtended, 1, 29},
+    {"avx512bw", CpuidLeaf::kExtended, 1, 30, Registers::kZmm},
+    {"avx512vl", CpuidLeaf::kExtended, 1, 31, Registers::kZmm},
+    {"avx512vbmi", CpuidLeaf::kExtended, 2, 1, Registers::kZmm},
+    {"avx512vbmi2", CpuidLeaf::kExtended, 2, 6, Registers::kZmm},
+    {"gfni", CpuidLeaf::kExtended, 2, 8},
+    {"vaes", CpuidLeaf::kExtended, 2, 9, Registers::kYmm},
+    {"vpclmulqdq", CpuidLeaf::kExtended, 2, 10, Registers::kYmm},
+    {"avx512vnni", CpuidLeaf::kExtended, 2, 11, Registers::kZmm},
+    {"avx512bitalg", CpuidLeaf::kExtended, 2, 12, Registers::kZmm},
+    {"avx512vpopcntdq", CpuidLeaf::kExtended, 2, 14, Registers::kZmm},
+    {"avx512fp16", CpuidLeaf::kExtended, 3, 23, Registers::kZmm},
+    {"avxvnni", CpuidLeaf::kMore, 0, 4, Registers::kYmm},
+    {"avx512bf16", CpuidLeaf::kMore, 0, 5, Registers::kZmm},
+    {"avxifma", CpuidLeaf::kMore, 0, 23, Registers::kYmm},
+    {"sahf", CpuidLeaf::kAmd, 2, 0},
+    {"lzcnt", CpuidLeaf::kAmd, 2, 5},
+    {"prfchw", CpuidLeaf::kAmd, 2, 8},
 };
 
 /// XCR0: bits 1-2 are xmm and ymm, bits 5-7 the mask registers and zmm.
 Registers saved_registers() {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) {
+    constexpr int kEcx = 2, kHasXgetbv = 27;
+    if (!cpuid(CpuidLeaf::kBasic).bit(kEcx, kHasXgetbv)) {
         return Registers::kNone;
     }
     uint32_t low, high;
@@ -89,25 +89,11 @@ Registers saved_registers() {
     return (low & 0x6) == 0x6 ? Registers::kYmm : Registers::kNone;
 }
 
-bool has(const Feature& feature, Registers saved) {
-    unsigned out[4] = {};
-    if (feature.needs > saved) {
-        return false;
-    }
-    // A subleaf is there only if subleaf 0 says that there are so many.
-    if (feature.subleaf > 0 &&
-        (!__get_cpuid_count(feature.leaf, 0, &out[0], &out[1], &out[2], &out[3]) || out[0] < feature.subleaf)) {
-        return false;
-    }
-    return __get_cpuid_count(feature.leaf, feature.subleaf, &out[0], &out[1], &out[2], &out[3]) &&
-           (out[feature.output] >> feature.bit & 1);
-}
-
 std::vector<std::string> read_features() {
     std::vector<std::string> names = {"64bit"};
     Registers saved = saved_registers();
     for (const Feature& feature : kFeatures) {
-        if (has(feature, saved)) {
+        if (feature.needs <= saved && cpuid(feature.leaf).bit(feature.output, feature.bit)) {
             names.emplace_back(feature.name);
         }
     }

@@ -1,3 +1,4 @@
+// Writing and strict reading of key documents. See key.h for the grammar.
 #include "ember/artifact/key.h"
 
 #include <algorithm>
@@ -44,8 +45,9 @@ std::optional<size_t> parse_length(std::string_view text) {
     return length;
 }
 
-/// What is wrong with the field that `rest` begins with; null when it was taken off and added.
-const char* take_field(std::string_view& rest, KeyDocument& document) {
+/// What is wrong with the field that `text` begins with; null when it was taken off and added.
+const char* take_field(std::string_view& text, KeyDocument& document) {
+    std::string_view rest = text;
     auto name = take_until(rest, ' ', kMaxNameSize);
     if (!name || !is_field_name(*name)) {
         return "expected the name of a field";
@@ -62,7 +64,7 @@ const char* take_field(std::string_view& rest, KeyDocument& document) {
         return "field does not end where its length says";
     }
     document.add(*name, rest.substr(0, *length));
-    rest.remove_prefix(*length + 1);
+    text = rest.substr(*length + 1);
     return nullptr;
 }
 

@@ -1,3 +1,4 @@
+// Bytes to a loaded object by way of a sealed memfd, or of a private file where there are none. See load.h.
 #include "ember/artifact/load.h"
 
 #include <dlfcn.h>

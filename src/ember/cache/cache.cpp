@@ -1,3 +1,4 @@
+// Look-ups and puts: mode, folder, memory, counters and warnings. See cache.h.
 #include "ember/cache/cache.h"
 
 #include <deque>

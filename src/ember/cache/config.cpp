@@ -1,3 +1,4 @@
+// Where each setting comes from, and the search for a usable folder. See config.h.
 #include "ember/cache/config.h"
 
 #include <pwd.h>

@@ -1,3 +1,4 @@
+// A miss: wait for whoever compiles the same key, or compile, check and store. See cache.h and lock.h.
 #include <algorithm>
 #include <chrono>
 

@@ -1,3 +1,4 @@
+// The table of flights and locks that a fork puts right, and the lock file. See lock.h.
 #include "ember/cache/lock.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// One folder of entries: reading, publishing by rename, pruning, leftovers. See store.h for layout and rules.
 #include "ember/cache/store.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Reading, appending to and replacing the file of totals. See usage.h for the grammar.
 #include "ember/cache/usage.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// What users ask of a cache, on top of its store. See verbs.h.
 #include "ember/cache/verbs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reading the environment and sizes written by users. See env.h.
 #include "ember/support/env.h"
 
 #include <array>

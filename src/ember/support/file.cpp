@@ -1,3 +1,4 @@
+// The POSIX table of functions and the helpers on top of it. See file.h.
 #include "ember/support/file.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+// The one logger of the process: filter, sink, and warnings that come once. See log.h.
 #include "ember/support/log.h"
 
 #include <pthread.h>

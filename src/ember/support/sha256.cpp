@@ -1,11 +1,13 @@
+// SHA-256: a portable form and one on x86 SHA instructions, chosen once. See sha256.h.
 #include "ember/support/sha256.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "ember/support/cpuid.h"
+
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -61,11 +63,10 @@ void absorb_block(uint32_t state[8], const uint8_t* block) {
 #if defined(__x86_64__)
 
 bool has_sha_instructions() {
-    unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1)) {
-        return false;
-    }
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+    constexpr int kEbx = 1, kEcx = 2;
+    CpuidOutput basic = cpuid(CpuidLeaf::kBasic);
+    bool has_shuffles = basic.bit(kEcx, 9) && basic.bit(kEcx, 19);  // SSSE3, SSE4.1
+    return has_shuffles && cpuid(CpuidLeaf::kExtended).bit(kEbx, 29);
 }
 
 // The instructions hold the state as two vectors, (a b e f) and (c d g h), and do four rounds on four message words.
