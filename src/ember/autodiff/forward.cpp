@@ -16,6 +16,23 @@ using ir::Op;
 using ir::Symbols;
 using Values = std::vector<ValueId>;
 
+/// Which nodes stand behind the given values.
+std::vector<bool> needed_nodes(const Graph& graph, std::span<const ValueId> values) {
+    std::vector<bool> needed(graph.nodes.size(), false);
+    auto need = [&](ValueId value) {
+        if (graph.values[value].node != kNone) {
+            needed[graph.values[value].node] = true;
+        }
+    };
+    std::for_each(values.begin(), values.end(), need);
+    for (size_t id = needed.size(); id-- > 0;) {
+        if (needed[id]) {
+            std::for_each(graph.nodes[id].operands.begin(), graph.nodes[id].operands.end(), need);
+        }
+    }
+    return needed;
+}
+
 class Forward {
 public:
     explicit Forward(GraphBuilder& builder) : graph_(builder) {}
@@ -29,7 +46,11 @@ public:
             active[seed.value] = true;
         }
         spread_activity(graph_.graph(), active, std::vector<bool>(active.size(), false));
+        std::vector<bool> needed = needed_nodes(graph_.graph(), of);
         for (size_t id = 0; id < nodes; ++id) {
+            if (!needed[id]) {
+                continue;
+            }
             Node node = graph_.graph().nodes[id];
             bool depends = std::any_of(node.operands.begin(), node.operands.end(), [&](ValueId v) { return has(v); });
             bool matters = false;
