@@ -1,3 +1,4 @@
+// Spelling of bytes, and merging by a heap over a linked list.
 #include "model/bpe.h"
 
 #include <algorithm>
@@ -68,8 +69,8 @@ void append_symbol_bytes(std::string_view symbols, std::string& out) {
     }
 }
 
-BpeTables::BpeTables(std::span<const std::string_view> tokens, std::vector<std::string_view> merges, uint64_t seed)
-    : seed(seed), tokens(tokens, seed), merges(std::move(merges), seed) {
+BpeTables::BpeTables(std::span<const std::string_view> tokens, std::span<const std::string_view> merges, uint64_t seed)
+    : seed(seed), tokens(tokens, seed), merges(merges, seed) {
     for (size_t byte = 0; byte < 256; ++byte) {
         byte_hashes[byte] = hash_symbol(byte_symbol(static_cast<uint8_t>(byte)), seed);
     }

@@ -21,7 +21,7 @@ void append_symbol_bytes(std::string_view symbols, std::string& out);
 
 /// The tables of a vocabulary, made once.
 struct BpeTables {
-    BpeTables(std::span<const std::string_view> tokens, std::vector<std::string_view> merges, uint64_t seed);
+    BpeTables(std::span<const std::string_view> tokens, std::span<const std::string_view> merges, uint64_t seed);
 
     uint64_t seed;
     TokenTable tokens;

@@ -1,3 +1,4 @@
+// Recognises chat templates by their marks, and renders messages as control tokens and texts in turns.
 #include "model/chat.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads and checks the configuration of llama-family models; the tensors of a block are rows of a table.
 #include "model/config.h"
 
 #include <array>
@@ -18,7 +19,7 @@ enum class Presence { kRequired, kOptional };
 /// A tensor of a block, named "blk.N." + name.
 struct LayerTensor {
     std::string_view name;
-    const GgufTensor* LlamaLayer::*member;
+    const GgufTensor* LlamaLayer::* member;
     int64_t (*rows)(const LlamaConfig&);     // null: a vector
     int64_t (*columns)(const LlamaConfig&);  // contiguous
     Presence presence;

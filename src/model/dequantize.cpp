@@ -1,3 +1,4 @@
+// The block layouts of GGUF's tensor types, and what a stored element means.
 #include "model/dequantize.h"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Metadata values, look-ups and getters of an open GGUF file. Reading and checking one is gguf_read.cpp.
 #include "model/gguf.h"
 
 #include <sys/mman.h>

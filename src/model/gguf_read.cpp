@@ -1,3 +1,5 @@
+// Opens GGUF files: one walk from start to end that checks everything before anything is used.
+// Tests: test/unit/gguf_test.cpp, test/fuzz/gguf_fuzz.cpp.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -396,7 +398,7 @@ Result<std::shared_ptr<const GgufFile>> open_gguf(const std::string& path) {
     if (descriptor.get() < 0) {
         return system_error(path, "cannot open");
     }
-    struct stat info {};
+    struct stat info{};
     if (fstat(descriptor.get(), &info) != 0) {
         return system_error(path, "cannot read its size");
     }

@@ -5,6 +5,7 @@ Unicode property White_Space, which is str.isspace() without the four separators
 
     python3 make_unicode_tables.py > unicode_tables.h      (the Unicode version is that of the Python)
 """
+
 import sys
 import unicodedata
 
@@ -28,7 +29,7 @@ def main():
     print("// Written by make_unicode_tables.py; do not edit.")
     print("#pragma once\n\n#include <array>\n#include <cstdint>\n\nnamespace ember::model {\n")
     print("// clang-format off")
-    print("/// Unicode " + unicodedata.unidata_version + ". Each element: (first code point << 2) | class, up to the next element;")
+    print(f"/// Unicode {unicodedata.unidata_version}. Each element: (first code point << 2) | class, up to the next;")
     print("/// classes: 0 other, 1 letter, 2 number, 3 white space.")
     print(f"constexpr std::array<uint32_t, {len(rows)}> kClassChanges = {{")
     for i in range(0, len(rows), 12):

@@ -1,3 +1,4 @@
+// Hash tables of tokens and merges, filled with the slots fetched ahead.
 #include "model/merges.h"
 
 #define XXH_INLINE_ALL
@@ -25,9 +26,11 @@ HashedRows::HashedRows(size_t count) : slots_(std::bit_ceil(2 * count + 2)), mas
 
 TokenTable::TokenTable(std::span<const std::string_view> tokens, uint64_t seed)
     : tokens_(tokens), rows_(tokens.size()) {
-    for (uint32_t id = 0; id < tokens.size(); ++id) {
-        rows_.insert(hash_symbol(tokens[id], seed), id, [&](uint32_t other) { return tokens[other] == tokens[id]; });
+    std::vector<uint64_t> hashes(tokens.size());
+    for (size_t id = 0; id < tokens.size(); ++id) {
+        hashes[id] = hash_symbol(tokens[id], seed);
     }
+    rows_.insert_all(hashes, [&](uint32_t id, uint32_t earlier) { return tokens[id] == tokens[earlier]; });
 }
 
 std::optional<int32_t> TokenTable::find(std::string_view text, uint64_t hash) const {
@@ -35,18 +38,19 @@ std::optional<int32_t> TokenTable::find(std::string_view text, uint64_t hash) co
     return id == HashedRows::kNone ? std::nullopt : std::optional(static_cast<int32_t>(id));
 }
 
-MergeTable::MergeTable(std::vector<std::string_view> merges, uint64_t seed)
-    : merges_(std::move(merges)), rows_(merges_.size()) {
-    for (uint32_t rank = 0; rank < merges_.size(); ++rank) {
-        std::string_view merge = merges_[rank];
+MergeTable::MergeTable(std::span<const std::string_view> merges, uint64_t seed) : rows_(merges.size()) {
+    merges_.reserve(merges.size());
+    std::vector<uint64_t> hashes;
+    hashes.reserve(merges.size());
+    for (std::string_view merge : merges) {
         size_t space = merge.find(' ', 1);  // a symbol is not empty
-        if (space == std::string_view::npos || space + 1 == merge.size()) {
-            continue;
+        if (space != std::string_view::npos && space + 1 != merge.size()) {
+            merges_.push_back(merge);
+            hashes.push_back(
+                pair_hash(hash_symbol(merge.substr(0, space), seed), hash_symbol(merge.substr(space + 1), seed)));
         }
-        uint64_t hash =
-            pair_hash(hash_symbol(merge.substr(0, space), seed), hash_symbol(merge.substr(space + 1), seed));
-        rows_.insert(hash, rank, [&](uint32_t other) { return merges_[other] == merge; });
     }
+    rows_.insert_all(hashes, [&](uint32_t rank, uint32_t earlier) { return merges_[rank] == merges_[earlier]; });
 }
 
 uint32_t MergeTable::find(std::string_view left, uint64_t left_hash, std::string_view right,

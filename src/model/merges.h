@@ -31,7 +31,25 @@ public:
         }
         return kNone;
     }
-    /// Adds a row, unless one that `is_same` is there.
+    /// Adds row i under hashes[i] for every i, but no row that `is_same(row, earlier)` as an earlier one.
+    template <class IsSame>
+    void insert_all(std::span<const uint64_t> hashes, IsSame is_same) {
+        constexpr size_t kAhead = 16;  // slots are all over a megabyte: fetch them before their turn
+        for (size_t i = 0; i < hashes.size(); ++i) {
+            if (i + kAhead < hashes.size()) {
+                __builtin_prefetch(&slots_[hashes[i + kAhead] & mask_], 1);
+            }
+            auto row = static_cast<uint32_t>(i);
+            insert(hashes[i], row, [&](uint32_t earlier) { return is_same(row, earlier); });
+        }
+    }
+
+private:
+    struct Slot {
+        uint32_t tag = 0;
+        uint32_t row = kNone;
+    };
+
     template <class IsSame>
     void insert(uint64_t hash, uint32_t row, IsSame is_same) {
         size_t at = hash & mask_;
@@ -43,11 +61,6 @@ public:
         slots_[at] = {static_cast<uint32_t>(hash >> 32), row};
     }
 
-private:
-    struct Slot {
-        uint32_t tag = 0;
-        uint32_t row = kNone;
-    };
     std::vector<Slot> slots_;  // a power of two of them, at most half full
     size_t mask_;
 };
@@ -65,11 +78,11 @@ private:
 
 class MergeTable {
 public:
-    /// Each merge is "LEFT RIGHT"; one without a space never applies, and the first of equal ones counts.
-    MergeTable(std::vector<std::string_view> merges, uint64_t seed);
+    /// Each merge is "LEFT RIGHT"; one without a space is left out, and the first of equal ones counts.
+    MergeTable(std::span<const std::string_view> merges, uint64_t seed);
 
     static constexpr uint32_t kNone = HashedRows::kNone;
-    /// The rank (low is first) of merging two symbols with their hashes.
+    /// The rank (its place among the merges; low is first) of merging two symbols with their hashes.
     uint32_t find(std::string_view left, uint64_t left_hash, std::string_view right, uint64_t right_hash) const;
 
 private:

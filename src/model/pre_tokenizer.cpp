@@ -1,3 +1,4 @@
+// One matcher a family of regular expressions, and the table of the names that models give them.
 #include "model/pre_tokenizer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Filters and the draw. Sums run in a fixed order, so results do not depend on the platform.
 #include "model/sampling.h"
 
 #include <algorithm>

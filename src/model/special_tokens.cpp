@@ -1,3 +1,4 @@
+// Search for special tokens in a sorted array.
 #include "model/special_tokens.h"
 
 #include <algorithm>

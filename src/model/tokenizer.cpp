@@ -1,3 +1,4 @@
+// The tokenizer of a GGUF file: special tokens, pre-tokenizer and merging put together.
 #include "model/tokenizer.h"
 
 #include <algorithm>
@@ -176,7 +177,7 @@ const BpeTables& BpeTokenizer::tables() const {
         // Ids do not depend on the seed; a file's author must not know it.
         auto now = std::chrono::steady_clock::now().time_since_epoch().count();
         uint64_t seed = static_cast<uint64_t>(now) ^ reinterpret_cast<uintptr_t>(this);
-        tables_ = std::make_unique<const BpeTables>(tokens_, std::move(merges), seed);
+        tables_ = std::make_unique<const BpeTables>(tokens_, merges, seed);
     });
     return *tables_;
 }

@@ -1,3 +1,4 @@
+// UTF-8 by table 3-7 of the Unicode standard; classes by binary search in unicode_tables.h.
 #include "model/unicode.h"
 
 #include <algorithm>

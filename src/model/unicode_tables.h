@@ -7,7 +7,7 @@
 namespace ember::model {
 
 // clang-format off
-/// Unicode 15.1.0. Each element: (first code point << 2) | class, up to the next element;
+/// Unicode 15.1.0. Each element: (first code point << 2) | class, up to the next;
 /// classes: 0 other, 1 letter, 2 number, 3 white space.
 constexpr std::array<uint32_t, 1564> kClassChanges = {
     0x0, 0x27, 0x38, 0x83, 0x84, 0xc2, 0xe8, 0x105, 0x16c, 0x185, 0x1ec, 0x217,

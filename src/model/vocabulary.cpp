@@ -1,3 +1,4 @@
+// Checks the arrays and the special token ids of a vocabulary.
 #include "model/vocabulary.h"
 
 #include <string>

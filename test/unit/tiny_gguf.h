@@ -136,7 +136,7 @@ private:
 };
 
 /// GPT-2's printable stand-in for a byte, as vocabularies spell it.
-inline std::string byte_symbol(uint8_t byte) {
+inline std::string spelled_byte(uint8_t byte) {
     bool printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
     int code = byte;
     if (!printable) {
@@ -159,7 +159,7 @@ inline TinyGguf tiny_llama(const std::vector<std::string>& merges = {"h e", "l l
     TinyGguf file;
     std::vector<std::string> tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
     for (int byte = 0; byte < 256; ++byte) {
-        tokens.push_back(byte_symbol(static_cast<uint8_t>(byte)));
+        tokens.push_back(spelled_byte(static_cast<uint8_t>(byte)));
     }
     for (std::string merge : merges) {
         std::erase(merge, ' ');
