@@ -138,7 +138,28 @@ Result<Values> Evaluator::run(const ir::Graph& graph, Values arguments, Symbols 
     return outputs;
 }
 
+bool has_quantized(const Call& call) {
+    return std::any_of(call.operands.begin(), call.operands.end(),
+                       [](const Tensor* operand) { return ir::is_quantized(operand->dtype); });
+}
+
+bool takes_storage(ir::OpKind kind) {
+    switch (kind) {
+        case ir::OpKind::kCast:
+        case ir::OpKind::kScalar:
+        case ir::OpKind::kContract:
+        case ir::OpKind::kGather:
+        case ir::OpKind::kAssert:
+        case ir::OpKind::kHost:
+            return true;
+        default:
+            return false;
+    }
+}
+
 Result<Results> run_simple(const Call& call) {
+    check(takes_storage(ir::kind(call.node.op)) || !has_quantized(call),
+          "the verifier lets quantised operands through");
     switch (ir::kind(call.node.op)) {
         case ir::OpKind::kMap:
             return evaluate_map(call);

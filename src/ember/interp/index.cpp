@@ -47,7 +47,16 @@ private:
     int64_t length_;
 };
 
-/// The window that gather reads and scatter writes: a unit of x for each place of the window's shape.
+/// Quantised rows are gathered block by block.
+Lengths lengths_in_blocks(const Tensor& x) {
+    Lengths lengths = x.shape;
+    if (ir::is_quantized(x.dtype)) {
+        lengths.back() /= ir::info(x.dtype).block_elements;
+    }
+    return lengths;
+}
+
+/// The window that gather reads and scatter writes: an element (or block) of x for each of the window's.
 struct Window {
     Lengths shape;
     std::vector<int64_t> places;
@@ -72,16 +81,13 @@ Result<std::vector<int64_t>> indexed_offsets(const Call& call, size_t first, con
 Result<Window> window_of(const Call& call, size_t first) {
     const Tensor& x = call.operand(0);
     const std::vector<int64_t>& axes = call.node.integers("axes");
-    if (ir::is_quantized(x.dtype) && axes.back() + 1 == x.rank()) {
-        return call.unsupported();
-    }
     std::vector<size_t> which;
     for (size_t k = first; k < call.operands.size(); ++k) {
         which.push_back(k);
     }
     EMBER_TRY(Broadcast indices, broadcast_operands(call, which));
-    Units units = units_of(x);
-    Lengths strides = row_major_strides(units.lengths);
+    Lengths lengths = lengths_in_blocks(x);
+    Lengths strides = row_major_strides(lengths);
     auto begin = axes.front();
     auto end = axes.back() + 1;
     auto part = [](const Lengths& list, int64_t from, int64_t to) {
@@ -95,8 +101,8 @@ Result<Window> window_of(const Call& call, size_t first) {
     if (product(window.shape) == 0) {
         return window;
     }
-    std::vector<int64_t> before = offsets(part(units.lengths, 0, begin), part(strides, 0, begin));
-    std::vector<int64_t> after = offsets(part(units.lengths, end, x.rank()), part(strides, end, x.rank()));
+    std::vector<int64_t> before = offsets(part(lengths, 0, begin), part(strides, 0, begin));
+    std::vector<int64_t> after = offsets(part(lengths, end, x.rank()), part(strides, end, x.rank()));
     for (int64_t i : before) {
         for (int64_t k : indexed) {
             for (int64_t j : after) {
@@ -111,9 +117,6 @@ Result<Results> take_along(const Call& call) {
     const Tensor& x = call.operand(0);
     const Tensor& indices = call.operand(1);
     int64_t axis = call.node.integer("axis");
-    if (ir::is_quantized(x.dtype)) {
-        return call.unsupported();
-    }
     for (size_t i = 0; i < x.shape.size(); ++i) {
         if (static_cast<int64_t>(i) != axis && x.shape[i] != indices.shape[i]) {
             return call.fail(Code::kShape, "axis " + std::to_string(i) + " has lengths " + std::to_string(x.shape[i]) +
@@ -196,9 +199,6 @@ Result<Results> evaluate_gather(const Call& call) {
 }
 
 Result<Results> evaluate_scatter(const Call& call) {
-    if (ir::is_quantized(call.operand(0).dtype)) {
-        return call.unsupported();
-    }
     EMBER_TRY(Window window, window_of(call, 2));
     EMBER_TRY(std::vector<int64_t> sources, update_sources(call, window.shape));
     if (call.node.string("mode") != "set") {

@@ -57,15 +57,6 @@ Lengths without_axes(const Lengths& list, const std::vector<int64_t>& axes) {
     return result;
 }
 
-Units units_of(const Tensor& tensor) {
-    const ir::DTypeInfo& row = ir::info(tensor.dtype);
-    Units units{tensor.shape, row.block_bytes};
-    if (row.block_elements > 1) {
-        units.lengths.back() /= row.block_elements;
-    }
-    return units;
-}
-
 Tensor pick(const Tensor& tensor, Lengths shape, const std::vector<int64_t>& from) {
     Tensor result{tensor.dtype, std::move(shape), {}};
     auto size = static_cast<size_t>(ir::info(tensor.dtype).block_bytes);

@@ -18,14 +18,7 @@ std::vector<int64_t> offsets(const Lengths& lengths, const Lengths& strides);
 Lengths at_axes(const Lengths& list, const std::vector<int64_t>& axes);
 Lengths without_axes(const Lengths& list, const std::vector<int64_t>& axes);
 
-/// Lengths in units that views can move: elements, or whole blocks of a quantised last axis; and the bytes of a unit.
-struct Units {
-    Lengths lengths;
-    int64_t bytes;
-};
-Units units_of(const Tensor& tensor);
-
-/// The tensor of `shape` whose unit k is unit `from[k]` of `tensor`.
+/// The tensor of `shape` whose element (or quantised block) k is element `from[k]` of `tensor`.
 Tensor pick(const Tensor& tensor, Lengths shape, const std::vector<int64_t>& from);
 
 }  // namespace ember::interp

@@ -1,5 +1,4 @@
-// Ops that move elements: views, pad, concat, split, update_slice; and the sources and casts. They work on whole blocks
-// of quantised tensors as long as these stay whole.
+// Ops that move elements: views, pad, concat, split, update_slice; and the sources and casts.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -17,22 +16,11 @@ size_t axis_of(const Call& call) {
     return static_cast<size_t>(call.node.integer("axis"));
 }
 
-/// May the op cut or move elements along the axis? Not where it runs through quantised blocks.
-Status need_whole_blocks(const Call& call, size_t axis) {
-    const Tensor& x = call.operand(0);
-    bool cuts = ir::is_quantized(x.dtype) && axis + 1 == x.shape.size();
-    return cuts ? Status(call.unsupported()) : Status();
-}
-
 Result<Results> transpose(const Call& call) {
     const Tensor& x = call.operand(0);
     const std::vector<int64_t>& perm = call.node.integers("perm");
-    if (ir::is_quantized(x.dtype) && perm.back() + 1 != x.rank()) {
-        return call.unsupported();
-    }
-    Units units = units_of(x);
-    std::vector<int64_t> from = offsets(at_axes(units.lengths, perm), at_axes(row_major_strides(units.lengths), perm));
-    return Results{pick(x, at_axes(x.shape, perm), from)};
+    Lengths shape = at_axes(x.shape, perm);
+    return Results{pick(x, shape, offsets(shape, at_axes(row_major_strides(x.shape), perm)))};
 }
 
 Result<Results> reshape(const Call& call) {
@@ -51,47 +39,31 @@ Result<Results> broadcast(const Call& call) {
     EMBER_TRY(Lengths shape, call.lengths_from(1));
     EMBER_CHECKED(call.admit(x.dtype, shape));
     size_t extra = shape.size() - x.shape.size();
-    Units units = units_of(x);
-    Lengths strides = row_major_strides(units.lengths);
-    Lengths places = shape;
+    Lengths strides = row_major_strides(x.shape);
     for (size_t i = 0; i < x.shape.size(); ++i) {
-        int64_t& to = places[extra + i];
         if (call.type(0).shape[i] == ir::Dim(1)) {
             strides[i] = 0;
-        } else if (to != x.shape[i]) {
+        } else if (shape[extra + i] != x.shape[i]) {
             return call.fail(Code::kShape,
                              "cannot broadcast " + lengths_to_string(x.shape) + " to " + lengths_to_string(shape));
-        } else {
-            to = units.lengths[i];
         }
     }
     strides.insert(strides.begin(), extra, 0);
-    return Results{pick(x, shape, offsets(places, strides))};
+    return Results{pick(x, shape, offsets(shape, strides))};
 }
 
-/// Elements of one axis that a new axis is made of.
-Tensor take_positions(const Tensor& x, size_t axis, const std::vector<int64_t>& positions) {
-    Units units = units_of(x);
-    Lengths strides = row_major_strides(units.lengths);
+/// Elements start, start + step, ..., `size` of them, of one axis.
+Tensor take(const Tensor& x, size_t axis, int64_t start, int64_t size, int64_t step) {
     Lengths shape = x.shape;
-    shape[axis] = static_cast<int64_t>(positions.size());
-    units.lengths[axis] = shape[axis];
-    std::vector<int64_t> from = offsets(units.lengths, strides);
-    // `from` counts the new axis 0, 1, ...; its inner run is strides[axis] units long.
-    for (size_t i = 0; i < from.size(); ++i) {
-        size_t k = i / static_cast<size_t>(strides[axis]) % positions.size();
-        from[i] += (positions[k] - static_cast<int64_t>(k)) * strides[axis];
+    Lengths strides = row_major_strides(x.shape);
+    int64_t base = size == 0 ? 0 : start * strides[axis];
+    shape[axis] = size;
+    strides[axis] *= size > 1 ? step : 1;
+    std::vector<int64_t> from = offsets(shape, strides);
+    for (int64_t& offset : from) {
+        offset += base;
     }
     return pick(x, shape, from);
-}
-
-std::vector<int64_t> arithmetic(int64_t start, int64_t size, int64_t step) {
-    std::vector<int64_t> result;
-    result.reserve(static_cast<size_t>(size));
-    for (int64_t k = 0; k < size; ++k) {
-        result.push_back(start + k * step);
-    }
-    return result;
 }
 
 /// Do start, start + step, ..., `size` of them, lie in 0..length-1? No product may overflow.
@@ -110,7 +82,6 @@ bool lies_inside(int64_t start, int64_t size, int64_t step, int64_t length) {
 Result<Results> slice(const Call& call) {
     const Tensor& x = call.operand(0);
     size_t axis = axis_of(call);
-    EMBER_CHECKED(need_whole_blocks(call, axis));
     int64_t start = call.number(1);
     int64_t step = call.node.integer_or("step", 1);
     EMBER_TRY(Lengths size, call.lengths_from(2));
@@ -119,26 +90,24 @@ Result<Results> slice(const Call& call) {
                                            " with step " + std::to_string(step) + " do not lie in axis " +
                                            std::to_string(axis) + " of length " + std::to_string(x.shape[axis]));
     }
-    return Results{take_positions(x, axis, arithmetic(start, size[0], step))};
+    return Results{take(x, axis, start, size[0], step)};
 }
 
 Result<Results> reverse(const Call& call) {
     Tensor result = call.operand(0);
     for (int64_t axis : call.node.integers("axes")) {
-        EMBER_CHECKED(need_whole_blocks(call, static_cast<size_t>(axis)));
         int64_t length = result.shape[static_cast<size_t>(axis)];
-        result = take_positions(result, static_cast<size_t>(axis), arithmetic(length - 1, length, -1));
+        result = take(result, static_cast<size_t>(axis), length - 1, length, -1);
     }
     return Results{std::move(result)};
 }
 
-/// Puts `part` over the units of `whole` from index `start` of each axis on.
+/// Puts `part` over the elements of `whole` from index `start` of each axis on.
 void overlay(Tensor& whole, const Tensor& part, const Lengths& start) {
-    Units units = units_of(whole);
-    Lengths strides = row_major_strides(units.lengths);
+    Lengths strides = row_major_strides(whole.shape);
     int64_t base = std::inner_product(start.begin(), start.end(), strides.begin(), int64_t{0});
-    std::vector<int64_t> to = offsets(units_of(part).lengths, strides);
-    auto size = static_cast<size_t>(units.bytes);
+    std::vector<int64_t> to = offsets(part.shape, strides);
+    auto size = static_cast<size_t>(ir::element_bytes(whole.dtype));
     for (size_t i = 0; i < to.size(); ++i) {
         std::memcpy(whole.bytes.data() + static_cast<size_t>(base + to[i]) * size, part.bytes.data() + i * size, size);
     }
@@ -175,7 +144,6 @@ constexpr int64_t kMostPadding = int64_t{1} << 61;
 Result<Results> evaluate_pad(const Call& call) {
     const Tensor& x = call.operand(0);
     size_t axis = axis_of(call);
-    EMBER_CHECKED(need_whole_blocks(call, axis));
     EMBER_TRY(Lengths added, call.lengths_from(2));
     Lengths shape = x.shape;
     for (int64_t length : added) {
@@ -192,7 +160,6 @@ Result<Results> evaluate_concat(const Call& call) {
     Lengths shape = call.operand(0).shape;
     shape[axis] = 0;
     for (const Tensor* part : call.operands) {
-        EMBER_CHECKED(need_whole_blocks(call, axis));
         for (size_t i = 0; i < shape.size(); ++i) {
             if (i != axis && part->shape[i] != shape[i]) {
                 return call.fail(Code::kShape, "axis " + std::to_string(i) + " has lengths " +
@@ -214,7 +181,6 @@ Result<Results> evaluate_concat(const Call& call) {
 Result<Results> evaluate_split(const Call& call) {
     const Tensor& x = call.operand(0);
     size_t axis = axis_of(call);
-    EMBER_CHECKED(need_whole_blocks(call, axis));
     EMBER_TRY(Lengths sizes, call.lengths_from(1));
     int64_t rest = x.shape[axis];
     for (int64_t size : sizes) {
@@ -230,7 +196,7 @@ Result<Results> evaluate_split(const Call& call) {
     Results results;
     int64_t position = 0;
     for (int64_t size : sizes) {
-        results.push_back(take_positions(x, axis, arithmetic(position, size, 1)));
+        results.push_back(take(x, axis, position, size, 1));
         position += size;
     }
     return results;
@@ -251,13 +217,6 @@ Result<Results> evaluate_update_slice(const Call& call) {
                                                " of length " + std::to_string(result.shape[i]));
         }
     }
-    if (ir::is_quantized(result.dtype)) {
-        int64_t block = ir::info(result.dtype).block_elements;
-        if (start.back() % block != 0) {
-            return call.unsupported();
-        }
-        start.back() /= block;
-    }
     overlay(result, update, start);
     return Results{std::move(result)};
 }
@@ -271,7 +230,9 @@ Result<Results> evaluate_source(const Call& call) {
     }
     EMBER_TRY(Lengths shape, call.lengths_from(0));
     EMBER_CHECKED(call.admit(ir::DType::kI64, shape));
-    return Results{narrow(call.node.dtype(), shape, arithmetic(0, shape[0], 1))};
+    std::vector<int64_t> counted(static_cast<size_t>(shape[0]));
+    std::iota(counted.begin(), counted.end(), 0);
+    return Results{narrow(call.node.dtype(), shape, counted)};
 }
 
 Result<Results> evaluate_cast(const Call& call) {

@@ -640,9 +640,12 @@ Result<Types> Inference::scatter() {
     if (operand(1).dtype != operand(0).dtype || operand(1).shape.size() != window.size()) {
         return fail(Code::kShape, "updates must have the operand's dtype and shape " + shape_to_string(window));
     }
-    EMBER_CHECKED(broadcast_shapes({window, operand(1).shape}).ok()
-                      ? Status()
-                      : Status(fail(Code::kShape, "updates must have shape " + shape_to_string(window))));
+    for (size_t i = 0; i < window.size(); ++i) {
+        Dim given = operand(1).shape[i];
+        if (given.is_static() && given != Dim(1) && window[i].is_static() && given != window[i]) {
+            return fail(Code::kShape, "updates must have shape " + shape_to_string(window));
+        }
+    }
     return Types{operand(0)};
 }
 
