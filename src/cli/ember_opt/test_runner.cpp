@@ -1,0 +1,197 @@
+// Finds test files, runs their cases, prints or blesses what differs.
+#include "cli/ember_opt/test_runner.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "cli/ember_opt/test_kinds.h"
+#include "ember/support/file.h"
+
+namespace ember::opt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxTestFile = uint64_t{1} << 24;
+
+Result<std::vector<std::string>> find_files(const std::vector<std::string>& paths) {
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        std::error_code problem;
+        if (!fs::is_directory(path, problem)) {
+            files.push_back(path);
+            continue;
+        }
+        for (auto entry = fs::recursive_directory_iterator(path, problem); entry != fs::recursive_directory_iterator();
+             entry.increment(problem)) {
+            if (problem) {
+                return error(Code::kIo, problem.message(), path);
+            }
+            if (entry->is_regular_file() && entry->path().extension() == ".ember") {
+                files.push_back(entry->path().string());
+            }
+        }
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+std::string folder_of(const std::string& path) {
+    return fs::absolute(path).parent_path().filename().string();
+}
+
+/// A bug that a check finds is a fault of the case, not the end of the run.
+Outcome run_case(const TestKind& kind, const TestCase& test) {
+    try {
+        return kind(test);
+    } catch (const std::exception& bug) {
+        return {test.lines, {std::string("threw: ") + bug.what()}};
+    }
+}
+
+/// The lines that differ, in the manner of diff, without what is common at both ends.
+void print_difference(const TestCase& test, const Lines& expected, const Lines& found) {
+    size_t shortest = std::min(expected.size(), found.size());
+    size_t start = 0;
+    while (start < shortest && expected[start] == found[start]) {
+        ++start;
+    }
+    size_t tail = 0;
+    while (tail < shortest - start && expected[expected.size() - 1 - tail] == found[found.size() - 1 - tail]) {
+        ++tail;
+    }
+    std::printf("%s:%zu: differs\n", test.path.c_str(), test.first_line + start);
+    for (size_t i = start; i < expected.size() - tail; ++i) {
+        std::printf("  - %s\n", expected[i].c_str());
+    }
+    for (size_t i = start; i < found.size() - tail; ++i) {
+        std::printf("  + %s\n", found[i].c_str());
+    }
+}
+
+class Runner {
+public:
+    explicit Runner(Bless bless) : bless_(bless) {}
+
+    Status run_file(const std::string& path) {
+        TestKind kind = find_kind(folder_of(path));
+        if (!kind) {
+            return error(Code::kInvalidArgument, "'" + folder_of(path) + "' is no kind of test and no pass", path);
+        }
+        EMBER_TRY(std::string text, read_file(path, kMaxTestFile));
+        std::vector<TestCase> cases = split_cases(path, text);
+        std::vector<TestCase> wanted = cases;
+        bool failed = false;
+        for (size_t i = 0; i < cases.size(); ++i) {
+            Outcome outcome = run_case(kind, cases[i]);
+            wanted[i].lines = outcome.lines;
+            failed = !report(cases[i], outcome) || failed;
+        }
+        cases_ += cases.size();
+        ++files_;
+        return failed ? finish_failed(path, join_cases(wanted), text) : Status();
+    }
+
+    int finish() const {
+        std::printf("file tests: %zu cases in %zu files, %zu failed%s\n", cases_, files_, failed_,
+                    blessed_ == 0 ? "" : (", " + std::to_string(blessed_) + " files blessed").c_str());
+        return static_cast<int>(failed_) + (files_ == 0 ? 1 : 0);
+    }
+
+private:
+    bool report(const TestCase& test, const Outcome& outcome) {
+        for (const std::string& fault : outcome.faults) {
+            std::printf("%s:%zu: %s\n", test.path.c_str(), test.first_line, fault.c_str());
+        }
+        bool differs = outcome.lines != test.lines;
+        if (differs && bless_ == Bless::kNo) {
+            print_difference(test, test.lines, outcome.lines);
+        }
+        bool failed = !outcome.faults.empty() || (differs && bless_ == Bless::kNo);
+        failed_ += failed ? 1 : 0;
+        has_faults_ = has_faults_ || !outcome.faults.empty();
+        return !differs && outcome.faults.empty();
+    }
+
+    Status finish_failed(const std::string& path, const std::string& wanted, const std::string& text) {
+        bool has_faults = std::exchange(has_faults_, false);
+        if (has_faults) {
+            std::printf("%s: wrong whatever the text says: not to be blessed\n", path.c_str());
+            return {};
+        }
+        if (bless_ == Bless::kNo) {
+            std::printf("if the new text is right: ember-opt test --bless %s\n", path.c_str());
+            return {};
+        }
+        ++blessed_;
+        return wanted == text ? Status() : write_file(path, wanted);
+    }
+
+    Bless bless_;
+    size_t cases_ = 0;
+    size_t files_ = 0;
+    size_t failed_ = 0;
+    size_t blessed_ = 0;
+    bool has_faults_ = false;
+};
+
+using OpSet = std::set<ir::Op>;
+
+void list_ops(const ir::Graph& graph, OpSet& ops) {
+    for (const ir::Node& node : graph.nodes) {
+        ops.insert(node.op);
+        for (const auto& region : node.regions) {
+            list_ops(*region, ops);
+        }
+    }
+}
+
+int print_missing(const OpSet& tested, std::string_view kind) {
+    int missing = 0;
+    for (int i = 0; i < ir::kOpCount; ++i) {
+        auto op = static_cast<ir::Op>(i);
+        if (!tested.contains(op)) {
+            std::printf("no %s test has the op %s\n", std::string(kind).c_str(), std::string(ir::op_name(op)).c_str());
+            ++missing;
+        }
+    }
+    return missing;
+}
+
+}  // namespace
+
+Result<int> run_tests(const std::vector<std::string>& paths, Bless bless) {
+    EMBER_TRY(std::vector<std::string> files, find_files(paths));
+    Runner runner(bless);
+    for (const std::string& file : files) {
+        EMBER_CHECKED(runner.run_file(file));
+    }
+    return runner.finish();
+}
+
+Result<int> check_coverage(const std::vector<std::string>& paths) {
+    EMBER_TRY(std::vector<std::string> files, find_files(paths));
+    OpSet inferred;
+    OpSet run;
+    for (const std::string& file : files) {
+        std::string folder = folder_of(file);
+        if (folder != "infer" && folder != "run") {
+            continue;
+        }
+        EMBER_TRY(std::string text, read_file(file, kMaxTestFile));
+        for (const TestCase& test : split_cases(file, text)) {
+            auto module = parse_lines(test, test.lines);
+            for (size_t i = 0; module.ok() && i < module->functions.size(); ++i) {
+                list_ops(module->functions[i], folder == "infer" ? inferred : run);
+            }
+        }
+    }
+    int missing = print_missing(inferred, "infer") + print_missing(run, "run");
+    std::printf("file tests cover %zu of %d ops by inference, %zu by running\n", inferred.size(), ir::kOpCount,
+                run.size());
+    return missing;
+}
+
+}  // namespace ember::opt
