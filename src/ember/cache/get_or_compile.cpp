@@ -62,7 +62,7 @@ Result<CompileOutcome> Compilation::run(const LookUp& first) {
     // Each time a leader lands without an entry, one of those who waited leads.
     while (true) {
         Flight flight(cache_.path_of(key_) + "#" + key_.hex());
-        if (!flight.leads()) {
+        if (!flight.leads() && !flight.is_nested()) {
             bool landed = flight.wait(std::max<int64_t>(time_left(), 0));
             if (take_if_there()) {
                 return outcome_;
@@ -72,7 +72,7 @@ Result<CompileOutcome> Compilation::run(const LookUp& first) {
             }
         }
         CompileLock lock(fs_, cache_.store() ? cache_.store()->lock_path(key_) : std::string());
-        if (wait_for_process(lock)) {
+        if (!flight.is_nested() && wait_for_process(lock)) {
             return outcome_;
         }
         EMBER_CHECKED(compile());

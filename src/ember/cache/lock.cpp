@@ -134,18 +134,16 @@ Flight::Flight(std::string name) : name_(std::move(name)) {
     if (is_new) {
         row->second = std::make_shared<State>();
         row->second->leader = std::this_thread::get_id();
-        state_ = row->second;
-        leads_ = true;
+        role_ = Role::kLeader;
     } else if (row->second->leader == std::this_thread::get_id()) {
-        leads_ = true;
-    } else {
-        state_ = row->second;
+        role_ = Role::kNested;
     }
+    state_ = row->second;
 }
 
 Flight::~Flight() {
     std::lock_guard hold(table().mutex);
-    if (!leads_ || !state_ || generation_ != table().generation) {
+    if (!leads() || generation_ != table().generation) {
         return;
     }
     table().flights.erase(name_);

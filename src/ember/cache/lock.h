@@ -59,9 +59,10 @@ public:
     Flight& operator=(const Flight&) = delete;
     ~Flight();
 
-    /// Also true for a thread that leads a flight of that name already: it must not wait for itself.
-    bool leads() const { return leads_; }
-    /// Whether the leader was done within `ns`.
+    bool leads() const { return role_ == Role::kLeader; }
+    /// A flight of that name is led by this very thread, which must not wait for itself.
+    bool is_nested() const { return role_ == Role::kNested; }
+    /// For followers: whether the leader was done within `ns`.
     bool wait(int64_t ns);
 
 private:
@@ -70,7 +71,7 @@ private:
 
     std::string name_;
     std::shared_ptr<State> state_;
-    bool leads_ = false;
+    enum class Role { kLeader, kFollower, kNested } role_ = Role::kFollower;
     uint64_t generation_ = 0;
 };
 

@@ -164,11 +164,11 @@ Reason Store::read_open_file(int fd, const Key& key, const std::vector<std::stri
     }
     // The trailer first: nothing is allocated for a large file that is no entry.
     char trailer[kEntryTrailerSize];
-    ssize_t got = fs_->pread(fd, trailer, sizeof(trailer), static_cast<off_t>(size - sizeof(trailer)));
-    if (got < 0) {
-        return reason_of_read_errno(errno);
+    const auto trailer_at = static_cast<off_t>(size - sizeof(trailer));
+    if (int failure = pread_exactly(*fs_, fd, trailer, sizeof(trailer), trailer_at); failure != 0) {
+        return failure == ENODATA ? Reason::kCut : reason_of_read_errno(failure);
     }
-    if (EntryFault fault = check_entry_trailer({trailer, static_cast<size_t>(got)}, size); fault != EntryFault::kNone) {
+    if (EntryFault fault = check_entry_trailer({trailer, sizeof(trailer)}, size); fault != EntryFault::kNone) {
         return reason_of(fault);
     }
     bytes->resize(size);

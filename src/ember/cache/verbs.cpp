@@ -64,11 +64,25 @@ FieldDifference difference(FieldDifference::Kind kind, const std::string& name, 
     return {name, kind, lines.line, lines.stored, lines.wanted};
 }
 
-/// Less is nearer: fields that differ, then bytes of the wanted document after the first difference.
-std::tuple<size_t, size_t> distance(const std::vector<FieldDifference>& differences, std::string_view stored,
-                                    std::string_view wanted) {
-    auto same = static_cast<size_t>(std::ranges::mismatch(stored, wanted).in1 - stored.begin());
-    return {differences.size(), wanted.size() - same};
+/// How many bytes differ between what two texts begin with and what they end with in common.
+size_t different_bytes(std::string_view a, std::string_view b) {
+    auto begin = static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+    a.remove_prefix(begin);
+    b.remove_prefix(begin);
+    auto end = static_cast<size_t>(std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
+    return std::max(a.size(), b.size()) - end;
+}
+
+/// Less is nearer: fields that differ, then bytes in them.
+std::tuple<size_t, size_t> distance(const std::vector<FieldDifference>& differences, const KeyDocument& stored,
+                                    const KeyDocument& wanted) {
+    size_t bytes = 0;
+    for (const FieldDifference& d : differences) {
+        const std::string* before = stored.find(d.name);
+        const std::string* after = wanted.find(d.name);
+        bytes += different_bytes(before ? *before : std::string_view(), after ? *after : std::string_view());
+    }
+    return {differences.size(), bytes};
 }
 
 std::string shorten(const std::string& line) {
@@ -189,7 +203,7 @@ Explanation cache_explain(const Cache& cache, const KeyDocument& document) {
             continue;
         }
         std::vector<FieldDifference> differences = compare_documents(*other, document);
-        auto now = distance(differences, entry.view.document, text);
+        auto now = distance(differences, *other, document);
         if (!explanation.nearest || now < best) {
             best = now;
             explanation.nearest = stored.key;

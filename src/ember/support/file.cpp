@@ -118,9 +118,13 @@ int write_all(const FileSystem& fs, int fd, std::string_view bytes) {
     return 0;
 }
 
-int read_exactly(const FileSystem& fs, int fd, char* to, size_t size) {
+namespace {
+
+/// Calls `read_some(to, size)` until `size` bytes have come.
+template <class ReadSome>
+int fill(char* to, size_t size, ReadSome read_some) {
     while (size > 0) {
-        ssize_t done = fs.read(fd, to, size);
+        ssize_t done = read_some(to, size);
         if (done < 0 && errno != EINTR) {
             return errno;
         }
@@ -131,6 +135,16 @@ int read_exactly(const FileSystem& fs, int fd, char* to, size_t size) {
         size -= static_cast<size_t>(std::max<ssize_t>(done, 0));
     }
     return 0;
+}
+
+}  // namespace
+
+int read_exactly(const FileSystem& fs, int fd, char* to, size_t size) {
+    return fill(to, size, [&](char* at, size_t left) { return fs.read(fd, at, left); });
+}
+
+int pread_exactly(const FileSystem& fs, int fd, char* to, size_t size, off_t offset) {
+    return fill(to, size, [&](char* at, size_t left) { return fs.pread(fd, at, left, offset + (at - to)); });
 }
 
 int make_directories(const FileSystem& fs, const std::string& path, mode_t mode) {

@@ -65,6 +65,7 @@ private:
 int write_all(const FileSystem& fs, int fd, std::string_view bytes);
 /// Fills `to`; ENODATA when the file ends before.
 int read_exactly(const FileSystem& fs, int fd, char* to, size_t size);
+int pread_exactly(const FileSystem& fs, int fd, char* to, size_t size, off_t offset);
 /// mkdir -p; 0 when it is a directory at the end.
 int make_directories(const FileSystem& fs, const std::string& path, mode_t mode = 0777);
 
