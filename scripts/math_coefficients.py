@@ -34,7 +34,7 @@ class Table:
     weight: Callable
     bits_f32: float | None = 27
     bits_f64: float | None = 56
-    start: int = 2
+    start: int = 1
 
 
 def even(function):
@@ -63,29 +63,32 @@ def erfc_inverse(y):
 
 
 def from_fraction(u):
-    """The y of u = (y - 3) / (y + 2)."""
-    return 5 / (1 - u) - 2
+    """The y of u = (y - 1.5) / (y + 2)."""
+    return 3.5 / (1 - u) - 2
 
 
 def to_fraction(y):
-    return (mp.mpf(y) - 3) / (mp.mpf(y) + 2)
+    return (mp.mpf(y) - 1.5) / (mp.mpf(y) + 2)
 
 
 def erfcx_table(top, **bits):
-    return Table("erfcx", "e^(y^2) erfc y = erfcx(u) / (y + 2), u = (y - 3) / (y + 2)", to_fraction(0.89), to_fraction(top),
+    return Table("erfcx", "e^(y^2) erfc y = erfcx(u) / (y + 2), u = (y - 1.5) / (y + 2)", to_fraction(0.89), to_fraction(top),
                  lambda u: erfcx(from_fraction(u)) * (from_fraction(u) + 2),
                  lambda u: 1 / (erfcx(from_fraction(u)) * (from_fraction(u) + 2)), **bits)
 
 
-def erf_tail_table(top, center, **bits):
-    return Table("erf_tail", f"log(erfc y) = erf_tail(y - {center})", 0.89 - center, top - center,
-                 lambda v: mp.log(mp.erfc(v + center)), lambda v: mp.erfc(v + center) / mp.erf(v + center), **bits)
+def erf_tail_table(top, **bits):
+    return Table("erf_tail", "log(erfc y) = erf_tail(y - 1)", 0.89 - 1, top - 1,
+                 lambda v: mp.log(mp.erfc(v + 1)), lambda v: mp.erfc(v + 1) / mp.erf(v + 1), **bits)
 
 
-def erfinv_tail_table(name, low, top, **bits):
-    return Table(name, f"erfcinv(e^-(s^2)) = (s + 2) {name}(u), u = (s - 3) / (s + 2)", to_fraction(low), to_fraction(top),
-                 lambda u: erfc_inverse(mp.exp(-square(from_fraction(u)))) / (from_fraction(u) + 2),
-                 lambda u: (from_fraction(u) + 2) / erfc_inverse(mp.exp(-square(from_fraction(u)))), **bits)
+def erfinv_tail_table(name, low, top, center=0, **bits):
+    def slope(v):
+        s = from_fraction(v + center)
+        return erfc_inverse(mp.exp(-square(s))) / s
+
+    return Table(name, f"erfcinv(e^-(s^2)) = s {name}((s - 1.5) / (s + 2) - {center})", to_fraction(low) - center,
+                 to_fraction(top) - center, slope, lambda v: 1 / slope(v), **bits)
 
 
 def gamma_far(z):
@@ -135,15 +138,15 @@ TABLES = [
           lambda m: mp.cbrt(m), lambda m: 1 / mp.cbrt(m), bits_f32=11, bits_f64=19),
     Table("erf", "erf x = x + x erf(x^2)", 0, 0.811,
           even(lambda x: mp.erf(x) / x - 1), even(lambda x: x / mp.erf(x))),
-    erf_tail_table(4, 2, bits_f64=None, start=6),
-    erf_tail_table(6, 3, bits_f32=None, start=15),
+    erf_tail_table(4, bits_f64=None, start=6),
+    erf_tail_table(6, bits_f32=None, start=15),
     erfcx_table(10.2, bits_f64=None, start=7),
     erfcx_table(27.4, bits_f32=None, start=18),
     Table("erfinv", "erfinv x = x erfinv(x^2)", 0, square(0.626),
           even(lambda x: erfc_inverse(1 - x) / x), even(lambda x: x / erfc_inverse(1 - x)), start=6),
     erfinv_tail_table("erfinv_tail", 0.98, 10.2, bits_f64=None, start=9),
     erfinv_tail_table("erfinv_tail", 0.98, 6.3, bits_f32=None, start=18),
-    erfinv_tail_table("erfinv_far", 6.2, 27.4, bits_f32=None, start=12),
+    erfinv_tail_table("erfinv_far", 6.2, 27.4, 0.75, bits_f32=None, start=18),
     Table("lgamma_one", "lgamma(1 + t) = t lgamma_one(t)", -0.2501, 0.5001,
           lambda t: mp.loggamma(1 + t) / t, lambda t: t / mp.loggamma(1 + t), start=6),
     Table("lgamma_two", "lgamma(2 + t) = t lgamma_two(t)", -0.5001, 0.5001,
@@ -157,8 +160,8 @@ TABLES = [
           digamma_far, lambda z: z / mp.digamma(1 / mp.sqrt(z))),
     Table("sinpi", "sin(pi f) = f sinpi(f^2)", 0, 0.2501,
           even(lambda f: mp.sinpi(f) / f), even(lambda f: f / mp.sinpi(f))),
-    Table("cospi", "cos(pi f) = 1 + f^2 cospi(f^2)", 0, 0.2501,
-          even(lambda f: (mp.cospi(f) - 1) / f**2), even(lambda f: f**2)),
+    Table("cotpi", "pi f cot(pi f) = 1 + f^2 cotpi(f^2)", 0, 0.2501,
+          even(lambda f: (mp.pi * f * mp.cospi(f) / mp.sinpi(f) - 1) / f**2), even(lambda f: f**2), start=5),
 ]
 
 
@@ -247,9 +250,9 @@ def print_array(declaration, values):
 def print_two_over_pi():
     """Tables of trigonometric.h: the digits of 2/pi that an argument's exponent leaves of interest."""
     mp.mp.prec = 1400
-    print("// 58 zero bits and 1126 bits of 2/pi, the last byte first.")
-    digits = int(mp.floor(mp.ldexp(2 / mp.pi, 1126)))
-    print_array("unsigned char kTwoOverPiBytes[148]", [str(b) for b in digits.to_bytes(148, "little")])
+    print("// 58 zero bits and 1158 bits of 2/pi, the last byte first.")
+    digits = int(mp.floor(mp.ldexp(2 / mp.pi, 1158)))
+    print_array("unsigned char kTwoOverPiBytes[152]", [str(b) for b in digits.to_bytes(152, "little")])
     print("// For |x| from 2^E on, E = 0, 50, 76, 102: 2/pi less what makes multiples of 4, in parts of 28, 28 and 53 bits.")
     parts = [[], [], []]
     for top in (0, -25, -51, -77):

@@ -17,11 +17,12 @@ template <class W>
 W digamma(W x) {
     if (x == 0)
         return std::copysign(std::numeric_limits<W>::infinity(), -x);
+    if (std::fabs(x) < W(1e-30))
+        return -1 / x;
     if (x < 0) {
         if (x == std::floor(x))
             return kNaN<W>;
-        W fraction = x - std::floor(x);
-        return digamma(1 - x) - kPi<W> / std::tan(kPi<W> * fraction);
+        return digamma(-x) - 1 / x - kPi<W> / std::tan(kPi<W> * (x - std::round(x)));
     }
     W sum = 0;
     for (; x < 40; ++x)
@@ -31,25 +32,8 @@ W digamma(W x) {
     return sum + std::log(x) - 1 / (2 * x) - series;
 }
 
-/// Newton's method on log erfc, whose slope is tame everywhere.
 template <class W>
-W erfc_inverse(W y) {
-    if (!(y >= 0 && y <= 2))
-        return kNaN<W>;
-    if (y == 0 || y == 2)
-        return y == 0 ? std::numeric_limits<W>::infinity() : -std::numeric_limits<W>::infinity();
-    if (y > 1)
-        return -erfc_inverse(2 - y);
-    W x = y > W(0.5) ? (1 - y) * W(0.886) : std::sqrt(std::max(W(0.1), -std::log(y * std::sqrt(kPi<W>) * std::sqrt(-std::log(y)))));
-    for (int i = 0; i < 60; ++i) {
-        W value = std::erfc(x), slope = -2 / std::sqrt(kPi<W>) * std::exp(-x * x);
-        W step = y > W(0.25) ? (value - y) / slope : (std::log(value) - std::log(y)) * value / slope;
-        x -= step;
-        if (std::fabs(step) <= std::fabs(x) * std::numeric_limits<W>::epsilon())
-            break;
-    }
-    return x;
-}
+W erfc_inverse(W y);
 
 template <class W>
 W erf_inverse(W x) {
@@ -65,6 +49,28 @@ W erf_inverse(W x) {
             break;
     }
     return x == 0 ? x : y;
+}
+
+/// Newton's method, where y is small on log erfc, whose slope is tame.
+template <class W>
+W erfc_inverse(W y) {
+    if (!(y >= 0 && y <= 2))
+        return kNaN<W>;
+    if (y == 0 || y == 2)
+        return y == 0 ? std::numeric_limits<W>::infinity() : -std::numeric_limits<W>::infinity();
+    if (y > 1)
+        return -erfc_inverse(2 - y);
+    if (y >= W(0.5))
+        return erf_inverse(1 - y);
+    W x = std::sqrt(std::max(W(0.1), -std::log(y * std::sqrt(kPi<W>) * std::sqrt(-std::log(y)))));
+    for (int i = 0; i < 60; ++i) {
+        W value = std::erfc(x), slope = -2 / std::sqrt(kPi<W>) * std::exp(-x * x);
+        W step = y > W(0.25) ? (value - y) / slope : std::log(value / y) * value / slope;
+        x -= step;
+        if (std::fabs(step) <= std::fabs(x) * std::numeric_limits<W>::epsilon())
+            break;
+    }
+    return x;
 }
 
 /// NumPy's divmod, in the type itself: it is defined by its own roundings.

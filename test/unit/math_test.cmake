@@ -18,7 +18,7 @@ foreach(isa ${EMBER_MATH_ISAS})
     OUTPUT ${stem}.o
     COMMAND ${EMBER_CLANG} -std=c++20 -O1 -fPIC ${EMBER_MATH_FLAGS_${isa}} -DEMBER_ISA=${isa} -I${CMAKE_SOURCE_DIR}/src -emit-llvm
             -c ${CMAKE_CURRENT_SOURCE_DIR}/unit/math_loops.cpp -o ${stem}.loops.bc
-    COMMAND ${EMBER_LLVM_LINK} ${stem}.loops.bc --internalize ${math_bitcode} -o ${stem}.bc
+    COMMAND ${EMBER_LLVM_LINK} --suppress-warnings ${stem}.loops.bc --internalize ${math_bitcode} -o ${stem}.bc
     COMMAND ${EMBER_CLANG} -O2 -fPIC ${EMBER_MATH_FLAGS_${isa}} -c ${stem}.bc -o ${stem}.o
     DEPENDS ${math_bitcode} unit/math_loops.cpp unit/math_loops.h ${CMAKE_SOURCE_DIR}/src/ember/codegen/math/functions.def
     VERBATIM)

@@ -8,24 +8,16 @@ namespace ember_math {
 template <class T>
 inline constexpr T kErfSeam = T(0.89);
 
+/// From here on erf is 1.
 template <class T>
-struct ErfTail;
-template <>
-struct ErfTail<float> {
-    static constexpr float kCenter = 2, kOne = 4;  // from kOne on, erf is 1
-};
-template <>
-struct ErfTail<double> {
-    static constexpr double kCenter = 3, kOne = 6;
-};
+inline constexpr T kErfOne = sizeof(T) == 4 ? 4 : 6;
 
 /// A polynomial, or 1 - e^(another polynomial).
 template <class T>
 EMBER_INLINE T erf(T x) {
     T y = absolute(x);
     T near = x + x * polynomial(x * x, Coefficients<T>::erf);
-    T v = at_most(y, ErfTail<T>::kOne) - ErfTail<T>::kCenter;
-    ExpReduced<T> e = exp_reduce(polynomial(v, Coefficients<T>::erf_tail));
+    ExpReduced<T> e = exp_reduce(polynomial(at_most(y, kErfOne<T>) - 1, Coefficients<T>::erf_tail));
     T power = (1 + (e.r.high + exp_tail(e.r))) * power_of_two<T>(e.k);
     return select(y < kErfSeam<T>, near, with_sign_of(1 - power, x));
 }
@@ -37,9 +29,14 @@ EMBER_INLINE T erfc_tail(T y) {
     y = at_most(y, kZero);
     Double<T> exponent = two_product(-y, y);
     ExpReduced<T> e = exp_reduce(exponent.high, exponent.low);
-    T u = (y - 3) / (y + 2);
-    T slow = T(0.2) * (1 - u) * polynomial(u, Coefficients<T>::erfcx);
-    return scale(slow + slow * (e.r.high + exp_tail(e.r)), e.k);
+    T power = e.r.high + exp_tail(e.r);
+
+    Double<T> t = reciprocal(two_sum(y, T(2)));
+    T u = (1 - T(3.5) * t.high) - T(3.5) * t.low;
+    Double<T> factor = fast_two_sum(Coefficients<T>::erfcx[0], u * polynomial<1>(u, Coefficients<T>::erfcx));
+    Double<T> slow = two_product(factor.high, t.high);
+    T slow_low = slow.low + (factor.high * t.low + factor.low * t.high);
+    return scale(slow.high + (slow.high * power + slow_low * (1 + power)), e.k);
 }
 
 template <class T>
@@ -50,17 +47,21 @@ EMBER_INLINE T erfc(T x) {
     return select(absolute(x) < kErfSeam<T>, near, select(x < 0, 2 - tail, tail));
 }
 
-/// erfcinv y for y from (0, 3/8]: a function of sqrt(-log y) that is nearly linear.
-EMBER_INLINE float erfc_inverse_tail(float y) {
-    float s = square_root(-log(y));
-    return (s + 2) * polynomial((s - 3) / (s + 2), Coefficients<float>::erfinv_tail);
+/// erfcinv(e^-(s^2)) / s
+EMBER_INLINE float erfc_inverse_slope(float, float u) { return polynomial(u, Coefficients<float>::erfinv_tail); }
+
+EMBER_INLINE double erfc_inverse_slope(double s, double u) {
+    double near = polynomial(u, Coefficients<double>::erfinv_tail), far = polynomial(u - 0.75, Coefficients<double>::erfinv_far);
+    return select(s < 6.25, near, far);
 }
 
-EMBER_INLINE double erfc_inverse_tail(double y) {
-    double s = square_root(-log(y));
-    double u = (s - 3) / (s + 2);
-    double near = polynomial(u, Coefficients<double>::erfinv_tail), far = polynomial(u, Coefficients<double>::erfinv_far);
-    return (s + 2) * select(s < 6.25, near, far);
+/// erfcinv y for y from (0, 3/8]: nearly sqrt(-log y).
+template <class T>
+EMBER_INLINE T erfc_inverse_tail(T y) {
+    Double<T> logarithm = log_parts(y);
+    Double<T> s = square_root(Double<T>{-logarithm.high, -logarithm.low});
+    T slope = erfc_inverse_slope(s.high, (s.high - T(1.5) + s.low) / (s.high + 2));
+    return s.high * slope + s.low * slope;
 }
 
 template <class T>
@@ -70,18 +71,19 @@ EMBER_INLINE T erfinv(T x) {
     T tail = with_sign_of(erfc_inverse_tail(1 - y), x);
     T result = select(y <= T(0.625), near, tail);
     result = select(y == 1, with_sign_of(kInfinity<T>, x), result);
-    return select(y > 1, kNaN<T>, result);
+    return select(y <= 1, result, kNaN<T>);
 }
 
 template <class T>
 EMBER_INLINE T erfcinv(T y) {
-    T x = 1 - y;
+    // 1 - y is rounded for y < 1/2, where the slope of erfinv is about 1.2.
+    Double<T> x = fast_two_sum(T(1), -y);
     bool right = y > 1;
-    T near = x * polynomial(x * x, Coefficients<T>::erfinv);
+    T near = x.high * polynomial(x.high * x.high, Coefficients<T>::erfinv) + T(1.2) * x.low;
     T tail = erfc_inverse_tail(select(right, 2 - y, y));
-    T result = select(absolute(x) <= T(0.625), near, select(right, -tail, tail));
+    T result = select(absolute(x.high) <= T(0.625), near, select(right, -tail, tail));
     result = select(y == 0, kInfinity<T>, select(y == 2, -kInfinity<T>, result));
-    return select((y < 0) | (y > 2), kNaN<T>, result);
+    return select((y >= 0) & (y <= 2), result, kNaN<T>);
 }
 
 }  // namespace ember_math

@@ -28,8 +28,10 @@ EMBER_INLINE T expm1(T x) {
 /// 1 / (1 + e^-x), through e^-|x|, which cannot overflow.
 template <class T>
 EMBER_INLINE T sigmoid(T x) {
-    T e = exp(-absolute(x));
-    return select(x < 0, e, T(1)) / (1 + e);
+    T e = exp(-absolute(x), -T(0));
+    Double<T> sum = fast_two_sum(T(1), e);
+    T quotient = select(x < 0, e, T(1)) / sum.high;
+    return quotient - quotient * sum.low;
 }
 
 /// |x| = k ln 2 + r, sinh(k ln 2) = 2^k sinh_k, and so on: the addition theorems need no division and lose nothing.
@@ -37,7 +39,8 @@ template <class T>
 struct HyperbolicParts {
     Bits<T> k;
     T r, sinh_tail, cosh_less_one;  // sinh r = r + sinh_tail
-    T sinh_k, cosh_k;
+    T sinh_k;
+    Double<T> cosh_k;
 };
 
 template <class T>
@@ -51,23 +54,23 @@ EMBER_INLINE HyperbolicParts<T> hyperbolic_parts(T x) {
             square * r * polynomial(square, Coefficients<T>::sinh) + e.r.low,
             square * polynomial(square, Coefficients<T>::cosh),
             T(0.5) - half_down,
-            T(0.5) + half_down};
+            fast_two_sum(T(0.5), half_down)};
 }
 
 template <class T>
 EMBER_INLINE T sinh(T x) {
     HyperbolicParts<T> p = hyperbolic_parts(x);
-    T leading = p.cosh_k * p.r;
+    T leading = p.cosh_k.high * p.r;
     Double<T> sum = fast_two_sum(p.sinh_k, leading);
-    T rest = p.sinh_k * p.cosh_less_one + p.cosh_k * p.sinh_tail + sum.low;
+    T rest = p.sinh_k * p.cosh_less_one + (p.cosh_k.high * p.sinh_tail + sum.low);
     return with_sign_of(scale(sum.high + rest, p.k), x);
 }
 
 template <class T>
 EMBER_INLINE T cosh(T x) {
     HyperbolicParts<T> p = hyperbolic_parts(x);
-    T rest = p.cosh_k * p.cosh_less_one + p.sinh_k * (p.r + p.sinh_tail);
-    return scale(p.cosh_k + rest, p.k);
+    T rest = p.cosh_k.high * p.cosh_less_one + (p.sinh_k * (p.r + p.sinh_tail) + p.cosh_k.low);
+    return scale(p.cosh_k.high + rest, p.k);
 }
 
 /// A polynomial up to 0.55, 1 - 2 / (e^2x + 1) beyond.

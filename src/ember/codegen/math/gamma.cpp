@@ -17,10 +17,12 @@ struct GammaConstants<double> {
     static constexpr double kDigammaRoot = 0x1.762d86356be3fp0, kDigammaRootLow = 0x1.b86a722197829p-54;
 };
 
-/// The distance to the nearest integer, for |x| below 2^(kMantissaBits - 2).
+/// The distance of y >= 0 to the nearest integer.
 template <class T>
-EMBER_INLINE T from_nearest(T x) {
-    return x - nearest(x).value;
+EMBER_INLINE T from_nearest(T y) {
+    T bounded = at_most(y, Format<T>::kIntegers);
+    T shifted = bounded + Format<T>::kIntegers;
+    return bounded - (shifted - Format<T>::kIntegers);
 }
 
 /// x(x - 1)...r for the r from [3/2, 5/2) that x from [5/2, 8) leads down to, x itself left out; else r is x, the product 1.
@@ -51,11 +53,12 @@ EMBER_INLINE T lgamma_right(T x) {
     bool one = r < T(1.5);
     T t1 = select(small, x, r - 1), t2 = r - 2;
     T near = select(one, t1 * polynomial(t1, Coefficients<T>::lgamma_one), t2 * polynomial(t2, Coefficients<T>::lgamma_two));
-    T logarithm = log(select(far, x, select(small, absolute(x), d.product)));
+    Double<T> logarithm = log_parts(select(far, x, select(small, absolute(x), d.product)));
     T inverse = 1 / x;
-    T stirling = (x - T(0.5)) * (logarithm - 1) + (GammaConstants<T>::kHalfLog2Pi - T(0.5)) +
-                 inverse * polynomial(inverse * inverse, Coefficients<T>::lgamma_far);
-    return select(far, stirling, select(small, near - logarithm, near + logarithm));
+    T series = inverse * polynomial(inverse * inverse, Coefficients<T>::lgamma_far) + (GammaConstants<T>::kHalfLog2Pi - T(0.5));
+    T factor = x - T(0.5);
+    T stirling = factor * (logarithm.high - 1) + (factor * logarithm.low + series);
+    return select(far, stirling, select(small, near - logarithm.low - logarithm.high, near + logarithm.low + logarithm.high));
 }
 
 template <class T>
@@ -63,7 +66,7 @@ EMBER_INLINE T lgamma(T x) {
     bool reflected = x < T(-0.25);
     T y = absolute(x);
     T right = lgamma_right(select(reflected, y, x));
-    T f = from_nearest(at_most(y, Format<T>::kIntegers / 4));
+    T f = from_nearest(y);
     T sine = absolute(f) * polynomial(f * f, Coefficients<T>::sinpi);
     T left = log(Format<T>::kPi / (y * sine)) - right;
     T result = select(reflected, left, right);
@@ -97,13 +100,13 @@ EMBER_INLINE T digamma_right(T x) {
 
 template <class T>
 EMBER_INLINE T digamma(T x) {
+    bool reflected = x < 0;
     T y = absolute(x);
-    T right = digamma_right(y);
-    T f = from_nearest(at_most(y, Format<T>::kIntegers / 4));
+    T right = digamma_right(select(reflected, 1 + y, x));
+    T f = from_nearest(y);
     T z = f * f;
-    T cotangent = Format<T>::kPi * (1 + z * polynomial(z, Coefficients<T>::cospi)) / (f * polynomial(z, Coefficients<T>::sinpi));
-    T left = right + (1 / y + cotangent);
-    T result = select(x < 0, select(f == 0, kNaN<T>, left), right);
+    T cotangent = (1 + z * polynomial(z, Coefficients<T>::cotpi)) / f;  // pi cot(pi f)
+    T result = select(reflected, select(f == 0, kNaN<T>, right + cotangent), right);
     return select(x == 0, with_sign_of(kInfinity<T>, -x), select(x == kInfinity<T>, x, result));
 }
 

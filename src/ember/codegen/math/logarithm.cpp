@@ -62,8 +62,7 @@ EMBER_INLINE T softplus(T x) {
 
 template <class T>
 EMBER_INLINE T log_sigmoid(T x) {
-    T bend = log1p(exp(-absolute(x)));
-    return at_most(x, T(0)) - bend;
+    return -softplus(-x);
 }
 
 /// log(e^x + e^y)
@@ -91,9 +90,11 @@ template <class T>
 EMBER_INLINE T acosh(T x) {
     bool large = x > Format<T>::kIntegers;
     T t = select(large, T(1), x) - 1;
-    T root = square_root(t * (t + 2));
-    Double<T> sum = two_sum(root, t);
-    T result = log1p(select(large, x, sum.high), select(large, T(0), sum.low), select(large, T(1), T(0)));
+    Double<T> t_plus_2 = two_sum(t, T(2));
+    Double<T> product = two_product(t, t_plus_2.high);
+    Double<T> root = square_root(Double<T>{product.high, product.low + t * t_plus_2.low});
+    Double<T> sum = two_sum(root.high, t);
+    T result = log1p(select(large, x, sum.high), select(large, T(0), sum.low + root.low), select(large, T(1), T(0)));
     return select(x < 1, kNaN<T>, result);
 }
 
@@ -101,13 +102,9 @@ EMBER_INLINE T acosh(T x) {
 template <class T>
 EMBER_INLINE T atanh(T x) {
     T y = absolute(x);
-    Double<T> divisor = fast_two_sum(T(1), -y);
-    T reciprocal = 1 / divisor.high;
-    T quotient = 2 * y * reciprocal;
-    Double<T> product = two_product(quotient, divisor.high);
-    T missing = 2 * y - product.high;
-    missing = missing - product.low - quotient * divisor.low;
-    T result = T(0.5) * log1p(quotient, missing * reciprocal);
+    Double<T> factor = reciprocal(fast_two_sum(T(1), -y));
+    Double<T> quotient = two_product(2 * y, factor.high);
+    T result = T(0.5) * log1p(quotient.high, quotient.low + 2 * y * factor.low);
     result = select(y == 1, kInfinity<T>, result);
     return with_sign_of(select(y > 1, kNaN<T>, result), x);
 }

@@ -54,6 +54,15 @@ EMBER_INLINE T log_sum(T k, T f) {
     return k * Format<T>::kLn2High + (f + tail);
 }
 
+/// log x in two parts, for positive finite x.
+template <class T>
+EMBER_INLINE Double<T> log_parts(T x) {
+    LogReduced<T> l = log_reduce_any(x);
+    T tail = l.k * Format<T>::kLn2Low + log_tail(l.f);
+    Double<T> sum = fast_two_sum(l.k * Format<T>::kLn2High, l.f);
+    return fast_two_sum(sum.high, sum.low + tail);
+}
+
 /// What log x, log2 x and log10 x are outside of the positive numbers.
 template <class T>
 EMBER_INLINE T log_special(T x, T result) {
@@ -75,8 +84,8 @@ EMBER_INLINE T log1p(T x, T low = -T(0), T shift = -T(0)) {
     Double<T> u = two_sum(T(1), x);
     LogReduced<T> l = log_reduce(u.high);
     // Half of 2^(1 - k), which is 0 rather than no number at all for the largest k.
-    T back = from_bits<T>((2 * Bits<T>(Format<T>::kBias) + 1 - l.k_bits) << Format<T>::kMantissaBits);
-    T result = log_sum(l.k + shift, l.f + T(0.5) * (u.low + low) * back);
+    T back = T(0.5) * from_bits<T>((2 * Bits<T>(Format<T>::kBias) + 1 - l.k_bits) << Format<T>::kMantissaBits);
+    T result = log_sum(l.k + shift, l.f + (u.low + low) * back);
     result = select(x == kInfinity<T>, x, result);
     result = select(x == -1, -kInfinity<T>, result);
     return select(!(x >= -1), kNaN<T>, result);

@@ -38,8 +38,8 @@ EMBER_INLINE T hypot(T x, T y) {
     constexpr int kHuge = Format<T>::kBias / 2 - 1, kTiny = kHuge - Format<T>::kMantissaBits;
     T u = absolute(x), v = absolute(y);
     T larger = select(u > v, u, v), smaller = select(u > v, v, u);
-    T factor = select(larger < power_of_two<T>(-kTiny), power_of_two<T>(kHuge), T(1));
-    T back = select(larger < power_of_two<T>(-kTiny), power_of_two<T>(-kHuge), T(1));
+    T factor = select(larger < power_of_two<T>(-kTiny), power_of_two<T>(kHuge + kTiny), T(1));
+    T back = select(larger < power_of_two<T>(-kTiny), power_of_two<T>(-kHuge - kTiny), T(1));
     factor = select(larger > power_of_two<T>(kHuge), power_of_two<T>(-kHuge - 3), factor);
     back = select(larger > power_of_two<T>(kHuge), power_of_two<T>(kHuge + 3), back);
     T result = square_root(square(larger * factor) + square(smaller * factor)) * back;

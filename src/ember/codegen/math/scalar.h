@@ -215,4 +215,23 @@ EMBER_INLINE Double<T> two_product(T a, T b) {
     return {product, a_low * b_low + low};
 }
 
+/// 1 / d
+template <class T>
+EMBER_INLINE Double<T> reciprocal(Double<T> d) {
+    T quotient = 1 / d.high;
+    Double<T> one = two_product(quotient, d.high);
+    T missing = 1 - one.high;
+    missing = missing - one.low - quotient * d.low;
+    return {quotient, quotient * missing};
+}
+
+template <class T>
+EMBER_INLINE Double<T> square_root(Double<T> x) {
+    T root = square_root(x.high);
+    Double<T> whole = two_product(root, root);
+    T missing = x.high - whole.high;
+    missing = missing - whole.low + x.low;
+    return {root, select(root == 0, T(0), missing / (2 * root))};
+}
+
 }  // namespace ember_math

@@ -57,16 +57,17 @@ EMBER_INLINE Turns turns_of(double x) {
     u64 bits = to_bits(absolute(x));
     u64 exponent = bits >> 52;
     exponent = select(exponent < 1022, u64(1022), exponent) + 5;
-    // |x| = m 2^p with p a multiple of 8: the window of 160 bits of 2/pi starts at a byte.
+    // |x| = m 2^p with p a multiple of 8: the window of 192 bits of 2/pi starts at a byte.
     u64 m = ((bits & 0xf'ffff'ffff'ffff) | 0x10'0000'0000'0000) << (exponent & 7);
     const unsigned char* window = kTwoOverPiBytes + (256 - (exponent >> 3));
-    u64 w01 = load_unaligned<u64>(window + 12), w23 = load_unaligned<u64>(window + 4), w4 = load_unaligned<u32>(window);
+    u64 w01 = load_unaligned<u64>(window + 16), w23 = load_unaligned<u64>(window + 8), w45 = load_unaligned<u64>(window);
     u64 w0 = high_word(w01), w1 = low_word(w01), w2 = high_word(w23), w3 = low_word(w23);
+    u64 w4 = high_word(w45), w5 = low_word(w45);
     u64 m0 = high_word(m), m1 = low_word(m);
 
     // Words of the product from the least significant one on; what overflows the first is a multiple of 4 turns.
     u64 m1w3 = m1 * w3, m1w2 = m1 * w2, m1w1 = m1 * w1, m0w4 = m0 * w4, m0w3 = m0 * w3, m0w2 = m0 * w2;
-    u64 word3 = high_word(m1 * w4) + low_word(m1w3) + low_word(m0w4);
+    u64 word3 = high_word(m1 * w4) + high_word(m0 * w5) + low_word(m1w3) + low_word(m0w4);
     u64 word2 = high_word(word3) + high_word(m1w3) + high_word(m0w4) + low_word(m1w2) + low_word(m0w3);
     u64 word1 = high_word(word2) + high_word(m1w2) + high_word(m0w3) + low_word(m1w1) + low_word(m0w2);
     u64 word0 = high_word(word1) + high_word(m1w1) + high_word(m0w2) + m1 * w0 + m0 * w1;
