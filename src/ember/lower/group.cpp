@@ -92,17 +92,24 @@ private:
                     return Role::kHost;
                 }
                 return is_cheap(node) ? Role::kVirtual : Role::kGrouped;
-            case OpKind::kSource: return scalar ? Role::kHost : Role::kVirtual;
-            case OpKind::kScalar: return Role::kHost;
+            case OpKind::kSource:
+                return scalar ? Role::kHost : Role::kVirtual;
+            case OpKind::kScalar:
+                return Role::kHost;
             case OpKind::kReduce:
-            case OpKind::kArgReduce: return Role::kGrouped;
+            case OpKind::kArgReduce:
+                return Role::kGrouped;
             case OpKind::kView:
-            case OpKind::kSplit: return Role::kVirtual;
-            case OpKind::kPad: return Role::kGrouped;
+            case OpKind::kSplit:
+                return Role::kVirtual;
+            case OpKind::kPad:
+                return Role::kGrouped;
             case OpKind::kGather:
                 return ir::is_quantized(graph_.type(node.operands[0]).dtype) ? Role::kOpaque : Role::kVirtual;
-            case OpKind::kAssert: return Role::kOpaque;
-            default: return Role::kOpaque;
+            case OpKind::kAssert:
+                return Role::kOpaque;
+            default:
+                return Role::kOpaque;
         }
     }
 
@@ -314,7 +321,9 @@ private:
                     inner[static_cast<size_t>(node.integers("perm")[i])] = map[i];
                 }
                 break;
-            case Op::k_broadcast: inner = broadcast_map(map, from); break;
+            case Op::k_broadcast:
+                inner = broadcast_map(map, from);
+                break;
             case Op::k_reshape:
                 for (const ReshapeSegment& s : match_reshape(from, to)) {
                     if (s.from_end - s.from_begin == 1 && s.to_end - s.to_begin == 1) {
@@ -329,7 +338,8 @@ private:
                     inner[i] = from[i] == to[i] && !touches(node, i) ? map[i] : kElsewhere;
                 }
                 break;
-            default: break;
+            default:
+                break;
         }
         for (size_t i = 0; i < from.size(); ++i) {
             if (from[i] == Dim(1)) {
@@ -337,8 +347,7 @@ private:
             }
         }
         for (size_t k = 0; k < node.operands.size(); ++k) {
-            AxisMap operand_map =
-                k == 0 ? inner : AxisMap(graph_.type(node.operands[k]).shape.size(), kElsewhere);
+            AxisMap operand_map = k == 0 ? inner : AxisMap(graph_.type(node.operands[k]).shape.size(), kElsewhere);
             if (!fits(node.operands[k], operand_map, g, reduced)) {
                 return false;
             }
@@ -471,21 +480,25 @@ int map_cost(ir::Op op) {
         case Op::k_softplus:
         case Op::k_log_sigmoid:
         case Op::k_cbrt:
-        case Op::k_erf: return 16;
+        case Op::k_erf:
+            return 16;
         case Op::k_div:
         case Op::k_sqrt:
         case Op::k_rsqrt:
         case Op::k_reciprocal:
         case Op::k_floor_div:
         case Op::k_mod:
-        case Op::k_fmod: return 6;
+        case Op::k_fmod:
+            return 6;
         case Op::k_pow:
         case Op::k_lgamma:
         case Op::k_digamma:
         case Op::k_erfinv:
         case Op::k_erfcinv:
-        case Op::k_logaddexp: return 40;
-        default: break;
+        case Op::k_logaddexp:
+            return 40;
+        default:
+            break;
     }
     return op >= Op::k_sin && op <= Op::k_digamma ? 24 : 1;
 }

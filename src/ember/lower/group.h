@@ -1,5 +1,5 @@
-// Grouping: which nodes share a kernel. Groups are numbered in the order in which they run; a node joins the latest group
-// that any operand needs, if it walks the same space in the same way, so that no cycle can arise.
+// Grouping: which nodes share a kernel. Groups are numbered in the order in which they run; a node joins the latest
+// group that any operand needs, if it walks the same space in the same way, so that no cycle can arise.
 #pragma once
 
 #include <optional>
@@ -21,19 +21,19 @@ struct Group {
     bool opaque = false;
     ir::NodeId node = ir::kNone;  // of an opaque group
     ir::Shape space;
-    bool split = false;              // have reductions fixed the column axes?
-    std::vector<int> column_axes;    // axes of the space, ascending
+    bool split = false;            // have reductions fixed the column axes?
+    std::vector<int> column_axes;  // axes of the space, ascending
     std::vector<ir::NodeId> members;
 
     std::vector<int> row_axes() const;
 };
 
 struct Grouping {
-    std::vector<Role> role;       // by node
-    std::vector<int> group;       // by node, -1 unless grouped or opaque
+    std::vector<Role> role;  // by node
+    std::vector<int> group;  // by node, -1 unless grouped or opaque
     std::vector<Group> groups;
-    std::vector<bool> escapes;    // by value: is it read outside its group?
-    std::vector<int> use_count;   // by value: reading nodes and outputs
+    std::vector<bool> escapes;   // by value: is it read outside its group?
+    std::vector<int> use_count;  // by value: reading nodes and outputs
 
     bool is_host(const ir::Graph& graph, ir::ValueId value) const;
 };

@@ -1,9 +1,8 @@
 // Kernels: one loop nest each, over an iteration space of rows × columns. The rows are the parallel loop; inside a row
-// the columns are walked in as many passes as reductions depend on each other (softmax: three), so a row stays in cache.
-// A kernel is pure data with local numbering: equal kernels have equal texts and are compiled once.
-// Invariants: instructions stand before their users; a load or store gives one index an axis of its buffer; a value
-// that uses no column index is computed once a row.
-// Tests: test/filetests/lower.
+// the columns are walked in as many passes as reductions depend on each other (softmax: three), so a row stays in
+// cache. A kernel is pure data with local numbering: equal kernels have equal texts and are compiled once. Invariants:
+// instructions stand before their users; a load or store gives one index an axis of its buffer; a value that uses no
+// column index is computed once a row. Tests: test/filetests/lower.
 #pragma once
 
 #include <cstdint>

@@ -32,14 +32,22 @@ std::string instruction_key(const Instruction& i) {
 
 Op combiner(Op reduce) {
     switch (reduce) {
-        case Op::k_reduce_sum: return Op::k_add;
-        case Op::k_reduce_prod: return Op::k_mul;
-        case Op::k_reduce_max: return Op::k_max;
-        case Op::k_reduce_min: return Op::k_min;
-        case Op::k_reduce_and: return Op::k_and;
-        case Op::k_reduce_or: return Op::k_or;
-        case Op::k_reduce_xor: return Op::k_xor;
-        default: unreachable("combiner of no reduction");
+        case Op::k_reduce_sum:
+            return Op::k_add;
+        case Op::k_reduce_prod:
+            return Op::k_mul;
+        case Op::k_reduce_max:
+            return Op::k_max;
+        case Op::k_reduce_min:
+            return Op::k_min;
+        case Op::k_reduce_and:
+            return Op::k_and;
+        case Op::k_reduce_or:
+            return Op::k_or;
+        case Op::k_reduce_xor:
+            return Op::k_xor;
+        default:
+            unreachable("combiner of no reduction");
     }
 }
 
@@ -135,8 +143,8 @@ int KernelBuilder::buffer_argument(BufferId buffer, bool written) {
 
 int KernelBuilder::load(BufferId buffer, std::vector<int> at) {
     int index = buffer_argument(buffer, false);
-    return add({KernelOp::kLoad, Op::k_select, kernel_.buffers[static_cast<size_t>(index)].dtype, index,
-                std::move(at)});
+    return add(
+        {KernelOp::kLoad, Op::k_select, kernel_.buffers[static_cast<size_t>(index)].dtype, index, std::move(at)});
 }
 
 void KernelBuilder::store(BufferId buffer, int value, std::vector<int> at, Op combine) {
@@ -229,16 +237,21 @@ int KernelBuilder::emit(ValueId value, std::vector<int> at) {
 int KernelBuilder::emit_node(ValueId value, const Node& node, const std::vector<int>& at) {
     const ir::Graph& graph = lowering_.graph();
     switch (ir::kind(node.op)) {
-        case OpKind::kMap: return emit_map(node, at);
+        case OpKind::kMap:
+            return emit_map(node, at);
         case OpKind::kCast: {
             int arg = emit(node.operands[0], at);
             return add({KernelOp::kCast, Op::k_select, node.dtype(), 0, {arg}});
         }
         case OpKind::kReduce:
-        case OpKind::kArgReduce: return emit_reduce(node);
-        case OpKind::kPad: return emit_pad(node, at);
-        case OpKind::kGather: return node.op == Op::k_gather ? emit_gather(node, at) : emit_take_along(node, at);
-        default: break;
+        case OpKind::kArgReduce:
+            return emit_reduce(node);
+        case OpKind::kPad:
+            return emit_pad(node, at);
+        case OpKind::kGather:
+            return node.op == Op::k_gather ? emit_gather(node, at) : emit_take_along(node, at);
+        default:
+            break;
     }
     switch (node.op) {
         case Op::k_const: {
@@ -246,8 +259,7 @@ int KernelBuilder::emit_node(ValueId value, const Node& node, const std::vector<
             return add(std::move(table));
         }
         case Op::k_iota:
-            return node.dtype() == DType::kI64 ? at[0]
-                                               : add({KernelOp::kCast, Op::k_select, node.dtype(), 0, {at[0]}});
+            return node.dtype() == DType::kI64 ? at[0] : add({KernelOp::kCast, Op::k_select, node.dtype(), 0, {at[0]}});
         case Op::k_transpose: {
             std::vector<int> from(at.size());
             for (size_t i = 0; i < at.size(); ++i) {
@@ -255,7 +267,8 @@ int KernelBuilder::emit_node(ValueId value, const Node& node, const std::vector<
             }
             return emit(node.operands[0], std::move(from));
         }
-        case Op::k_broadcast: return emit(node.operands[0], broadcast_at(at, graph.type(node.operands[0]).shape));
+        case Op::k_broadcast:
+            return emit(node.operands[0], broadcast_at(at, graph.type(node.operands[0]).shape));
         case Op::k_slice: {
             std::vector<int> from = at;
             auto axis = static_cast<size_t>(node.integer("axis"));
@@ -282,8 +295,10 @@ int KernelBuilder::emit_node(ValueId value, const Node& node, const std::vector<
             }
             return emit(node.operands[0], std::move(from));
         }
-        case Op::k_reshape: return emit_reshape(node, at);
-        default: lowering_.unsupported(node, "has no kernel form");
+        case Op::k_reshape:
+            return emit_reshape(node, at);
+        default:
+            lowering_.unsupported(node, "has no kernel form");
     }
 }
 
@@ -340,8 +355,8 @@ int KernelBuilder::emit_reshape(const Node& node, const std::vector<int>& at) {
                 break;
             }
             int length = extent_value(extent_of(lowering_.dim_of(source, i)));
-            inner[i] = map(Op::k_mod, {rest, length}, DType::kI64);
-            rest = map(Op::k_floor_div, {rest, length}, DType::kI64);
+            inner[i] = add({KernelOp::kMap, Op::k_mod, DType::kI64, 1, {rest, length}});
+            rest = add({KernelOp::kMap, Op::k_floor_div, DType::kI64, 1, {rest, length}});
         }
     }
     bool direct = lowering_.has_buffer(source) && !lowering_.grouping().is_host(graph, source);
@@ -390,8 +405,7 @@ int KernelBuilder::emit_gather(const Node& node, const std::vector<int>& at) {
         ValueId indices = node.operands[k + 1];
         int extent = extent_value(extent_of(lowering_.dim_of(node.operands[0], first + k)));
         int index = emit(indices, broadcast_at(index_at, graph.type(indices).shape));
-        from.push_back(
-            wrapped_index(index, graph.type(indices).dtype, extent, node.string_or("bounds", "raise")));
+        from.push_back(wrapped_index(index, graph.type(indices).dtype, extent, node.string_or("bounds", "raise")));
     }
     from.insert(from.end(), at.begin() + static_cast<std::ptrdiff_t>(first + index_rank), at.end());
     return emit(node.operands[0], std::move(from));
@@ -414,11 +428,11 @@ int KernelBuilder::emit_pad(const Node& node, const std::vector<int>& at) {
     int zero = constant(0);
     std::vector<int> from = at;
     int inner = low == zero ? at[axis] : map(Op::k_sub, {at[axis], low}, DType::kI64);
-    int inside = map(Op::k_and,
-                     {map(Op::k_ge, {inner, zero}, DType::kBool), map(Op::k_lt, {inner, extent}, DType::kBool)},
-                     DType::kBool);
-    from[axis] = map(Op::k_max, {map(Op::k_min, {inner, index_add(extent, constant(-1))}, DType::kI64), zero},
-                     DType::kI64);
+    int inside =
+        map(Op::k_and, {map(Op::k_ge, {inner, zero}, DType::kBool), map(Op::k_lt, {inner, extent}, DType::kBool)},
+            DType::kBool);
+    from[axis] =
+        map(Op::k_max, {map(Op::k_min, {inner, index_add(extent, constant(-1))}, DType::kI64), zero}, DType::kI64);
     int value = emit(node.operands[1], {});
     return map(Op::k_select, {inside, emit(node.operands[0], std::move(from)), value},
                lowering_.graph().type(node.result()).dtype);

@@ -87,8 +87,7 @@ void Lowering::prepare_params() {
                 buffer.shape.push_back(constant(dim.size()));
                 continue;
             }
-            auto [entry, added] =
-                symbols_.emplace(dim.code(), static_cast<ScalarId>(program_.scalars.size()));
+            auto [entry, added] = symbols_.emplace(dim.code(), static_cast<ScalarId>(program_.scalars.size()));
             if (added) {
                 Scalar scalar{Scalar::Kind::kParamDim, DType::kI64};
                 scalar.index = static_cast<int>(i);
@@ -129,8 +128,8 @@ BufferId Lowering::buffer_of(ValueId value) {
     }
     const Node* node = graph_.producer(value);
     check(node != nullptr, "a parameter has a buffer");
-    if (node->op == Op::k_reshape && graph_.type(node->operands[0]).rank() >= 0 &&
-        !grouping_.is_host(graph_, value) && outputs_of_[value].empty()) {
+    if (node->op == Op::k_reshape && graph_.type(node->operands[0]).rank() >= 0 && !grouping_.is_host(graph_, value) &&
+        outputs_of_[value].empty()) {
         // The same elements: a second name for the operand's buffer.
         BufferId from = buffer_of(node->operands[0]);
         Buffer alias = program_.buffers[static_cast<size_t>(from)];
@@ -208,7 +207,8 @@ void Lowering::check_node(const Node& node) {
                 }
             }
             break;
-        default: break;
+        default:
+            break;
     }
     if (node.op == Op::k_reshape) {
         ScalarId before = constant(1);
@@ -261,19 +261,20 @@ void Lowering::check_node(const Node& node) {
             ScalarId last = compute(Op::k_add, {start, reach});
             ScalarId empty = compute(Op::k_le, {size, constant(0)}, DType::kBool);
             auto inside = [&](ScalarId at) {
-                return compute(Op::k_and,
-                               {compute(Op::k_ge, {at, constant(0)}, DType::kBool),
-                                compute(Op::k_lt, {at, length}, DType::kBool)},
-                               DType::kBool);
+                return compute(
+                    Op::k_and,
+                    {compute(Op::k_ge, {at, constant(0)}, DType::kBool), compute(Op::k_lt, {at, length}, DType::kBool)},
+                    DType::kBool);
             };
             ScalarId both = compute(Op::k_and, {inside(start), inside(last)}, DType::kBool);
-            ScalarId fine = compute(Op::k_or, {compute(Op::k_eq, {size, constant(0)}, DType::kBool),
-                                               compute(Op::k_and, {compute(Op::k_not, {empty}, DType::kBool), both},
-                                                       DType::kBool)},
-                                    DType::kBool);
-            program_.steps.emplace_back(Check{Check::Kind::kTrue, fine, start,
-                                              tables_.message(describe(node) + ": start %b does not fit axis " +
-                                                              std::to_string(axis))});
+            ScalarId fine =
+                compute(Op::k_or,
+                        {compute(Op::k_eq, {size, constant(0)}, DType::kBool),
+                         compute(Op::k_and, {compute(Op::k_not, {empty}, DType::kBool), both}, DType::kBool)},
+                        DType::kBool);
+            program_.steps.emplace_back(
+                Check{Check::Kind::kTrue, fine, start,
+                      tables_.message(describe(node) + ": start %b does not fit axis " + std::to_string(axis))});
         }
     }
 }
@@ -370,8 +371,7 @@ void Lowering::launch(const std::vector<Root>& roots, const Group* group) {
     if (group != nullptr) {
         // A member of the full space lends it its lengths.
         const Node& first = graph_.nodes[group->members.front()];
-        bool reduces =
-            ir::kind(first.op) == ir::OpKind::kReduce || ir::kind(first.op) == ir::OpKind::kArgReduce;
+        bool reduces = ir::kind(first.op) == ir::OpKind::kReduce || ir::kind(first.op) == ir::OpKind::kArgReduce;
         builder.set_space(reduces ? first.operands[0] : first.result(), group->space, group->column_axes);
     } else {
         builder.set_space(roots[0].value, graph_.type(roots[0].value).shape, {});
@@ -440,7 +440,8 @@ Result<LoweredModule> lower(const ir::Module& module) {
     LoweredModule lowered;
     ModuleTables tables(lowered);
     std::unordered_map<std::string, int> functions;
-    // Callees come first when lowered, so that callers know which results they write in place; the entry takes number 0.
+    // Callees come first when lowered, so that callers know which results they write in place; the entry takes number
+    // 0.
     lowered.programs.emplace_back();
     try {
         std::vector<const Graph*> order;

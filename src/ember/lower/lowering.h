@@ -33,8 +33,8 @@ struct Unsupported {
 /// Where a grouped value is written instead of a buffer of its own: a window on another value's buffer.
 struct Home {
     BufferId buffer = -1;
-    std::vector<int> axis_of;       // by axis of the buffer: axis of the value, or -1
-    std::vector<ScalarId> start;    // by axis of the buffer, -1: zero
+    std::vector<int> axis_of;     // by axis of the buffer: axis of the value, or -1
+    std::vector<ScalarId> start;  // by axis of the buffer, -1: zero
 };
 
 class Lowering {
@@ -106,8 +106,7 @@ private:
     View view_of(ir::ValueId value);
     int lower_region(const ir::Graph& region, const std::vector<std::pair<int, int>>& same_shape);
     std::vector<ScalarId> result_dims(const ir::Graph& callee, const ir::Output& output,
-                                      const std::vector<std::vector<ScalarId>>& argument_dims,
-                                      const ir::Node& node);
+                                      const std::vector<std::vector<ScalarId>>& argument_dims, const ir::Node& node);
     /// Window of the target's buffer that `piece` fills.
     Home window(BufferId target, size_t rank, std::vector<ScalarId> start);
     BufferId target_of(const ir::Node& node);  // of concat and update_slice
@@ -128,14 +127,14 @@ private:
     Grouping grouping_;
     bool may_donate_ = true;  // may results take over parameters' memory?
     Program program_;
-    std::vector<BufferId> buffer_;                        // by value
-    std::vector<ScalarId> scalar_;                        // by value
-    std::unordered_map<int64_t, ScalarId> symbols_;       // by Dim code
+    std::vector<BufferId> buffer_;                   // by value
+    std::vector<ScalarId> scalar_;                   // by value
+    std::unordered_map<int64_t, ScalarId> symbols_;  // by Dim code
     std::map<std::string, ScalarId> known_scalars_;
     std::unordered_map<ir::ValueId, std::pair<ir::NodeId, size_t>> piece_of_;  // grouped value → concat or update
-    std::vector<bool> checked_;                           // by node: bounds checks emitted
-    std::vector<std::vector<uint32_t>> outputs_of_;       // by value: outputs it is
-    std::unordered_map<ir::ValueId, BufferId> target_;  // by result of concat or update_slice
+    std::vector<bool> checked_;                                                // by node: bounds checks emitted
+    std::vector<std::vector<uint32_t>> outputs_of_;                            // by value: outputs it is
+    std::unordered_map<ir::ValueId, BufferId> target_;                         // by result of concat or update_slice
 };
 
 /// Builds one kernel from the values it must store.
@@ -167,7 +166,8 @@ public:
     int wrapped_index(int index, ir::DType dtype, int extent, std::string_view bounds);
 
     Kernel& kernel() { return kernel_; }
-    /// Simplifies the space and appends the launch to the program. In place: a stored buffer that is replaced by another.
+    /// Simplifies the space and appends the launch to the program. In place: a stored buffer that is replaced by
+    /// another.
     void finish();
     bool loads_only_at(BufferId buffer, const std::vector<int>& at) const;
 

@@ -115,7 +115,7 @@ void plan_memory(Program& program) {
             }
             const Buffer& user = program.buffers[static_cast<size_t>(program.slots[s].users[0])];
             int64_t other = static_bytes(program, user);
-            int64_t distance = same_size(user, buffer)        ? 0
+            int64_t distance = same_size(user, buffer)    ? 0
                                : bytes >= 0 && other >= 0 ? std::max(bytes, other) - std::min(bytes, other) + 1
                                                           : INT64_MAX;
             if (distance < best_distance) {

@@ -1,8 +1,8 @@
 // Text of kernels (their identity) and of lowered modules (for people).
 #include <charconv>
 
-#include "ember/lower/program.h"
 #include "ember/lower/group.h"
+#include "ember/lower/program.h"
 
 namespace ember::lower {
 namespace {
@@ -23,8 +23,8 @@ std::string hex(const std::string& bytes) {
 }
 
 std::string_view kernel_op_name(KernelOp op) {
-    static constexpr std::string_view kNames[] = {"const", "table",  "scalar",     "index", "map",
-                                                  "cast",  "load",   "reduce",     "arg_reduce", "scan", "store"};
+    static constexpr std::string_view kNames[] = {"const", "table",  "scalar",     "index", "map",  "cast",
+                                                  "load",  "reduce", "arg_reduce", "scan",  "store"};
     return kNames[static_cast<int>(op)];
 }
 
@@ -84,8 +84,11 @@ int64_t Kernel::cost() const {
                 break;
             case KernelOp::kLoad:
             case KernelOp::kStore:
-            case KernelOp::kReduce: total += 1; break;
-            default: break;
+            case KernelOp::kReduce:
+                total += 1;
+                break;
+            default:
+                break;
         }
     }
     return total > 0 ? total : 1;
@@ -108,11 +111,15 @@ struct Printer {
         const Scalar& s = program.scalars[static_cast<size_t>(id)];
         text += "s" + std::to_string(id) + " = ";
         switch (s.kind) {
-            case Scalar::Kind::kConst: text += "const 0x" + hex(s.literal.bytes); break;
+            case Scalar::Kind::kConst:
+                text += "const 0x" + hex(s.literal.bytes);
+                break;
             case Scalar::Kind::kParamDim:
                 text += "dim of parameter " + std::to_string(s.index) + " axis " + std::to_string(s.axis);
                 break;
-            case Scalar::Kind::kLoad: text += "load b" + std::to_string(s.index); break;
+            case Scalar::Kind::kLoad:
+                text += "load b" + std::to_string(s.index);
+                break;
             case Scalar::Kind::kMap:
                 text += std::string(ir::op_name(s.map_op));
                 list(s.args, 's');
@@ -121,7 +128,9 @@ struct Printer {
                 text += "cast " + std::string(ir::dtype_name(s.dtype));
                 list(s.args, 's');
                 break;
-            default: text += "trips"; break;
+            default:
+                text += "trips";
+                break;
         }
         text += "\n";
     }
@@ -146,9 +155,7 @@ struct Printer {
     void operator()(const CopyBuffer& s) {
         text += "copy b" + std::to_string(s.to) + " = b" + std::to_string(s.from) + "\n";
     }
-    void operator()(const Check& s) {
-        text += "check s" + std::to_string(s.a) + " s" + std::to_string(s.b) + "\n";
-    }
+    void operator()(const Check& s) { text += "check s" + std::to_string(s.a) + " s" + std::to_string(s.b) + "\n"; }
     void operator()(const CheckIndices& s) {
         text += "check_indices b" + std::to_string(s.index) + " s" + std::to_string(s.limit) + "\n";
     }

@@ -95,7 +95,8 @@ struct CopyBuffer {
     BufferId from;
     BufferId to;
 };
-/// Error `message` unless the two i64 scalars are equal (or, for kTrue, the bool scalar a holds; for kInside, 0 <= a <= b).
+/// Error `message` unless the two i64 scalars are equal (or, for kTrue, the bool scalar a holds; for kInside, 0 <= a <=
+/// b).
 struct Check {
     enum class Kind : uint8_t { kEqual, kTrue, kInside } kind;
     ScalarId a;
@@ -121,7 +122,8 @@ struct If {
     std::vector<BufferId> results;
 };
 /// for i < trips: body(i, carried…, invariants…). Carried values alternate between two buffers; `finals` get the last
-/// ones. Stacked results are written row by row into `stacked`. `actual` (a kActualTrips scalar) says how many steps ran.
+/// ones. Stacked results are written row by row into `stacked`. `actual` (a kActualTrips scalar) says how many steps
+/// ran.
 struct Loop {
     ScalarId trips;
     int body;

@@ -1,5 +1,5 @@
-// Scalars: the driver's rank-0 values and the lengths of every axis. Both are emitted on demand, at the end of the steps
-// so far, and kept; a length is computed from operands by the rule of its op.
+// Scalars: the driver's rank-0 values and the lengths of every axis. Both are emitted on demand, at the end of the
+// steps so far, and kept; a length is computed from operands by the rule of its op.
 #include <algorithm>
 
 #include "ember/lower/lowering.h"
@@ -43,7 +43,9 @@ ScalarId Lowering::constant(ir::Literal literal) {
     return entry->second;
 }
 
-ScalarId Lowering::constant(int64_t value) { return constant(ir::scalar_literal(DType::kI64, value)); }
+ScalarId Lowering::constant(int64_t value) {
+    return constant(ir::scalar_literal(DType::kI64, value));
+}
 
 bool Lowering::is_constant(ScalarId scalar, int64_t value) const {
     const Scalar& s = program_.scalars[static_cast<size_t>(scalar)];
@@ -164,9 +166,15 @@ ScalarId Lowering::dim_of(ValueId value, size_t axis) {
     ScalarId id = -1;
     switch (node->op) {
         case Op::k_reshape:
-        case Op::k_broadcast: id = scalar_of(node->operands[axis + 1]); break;
-        case Op::k_iota: id = scalar_of(node->operands[0]); break;
-        case Op::k_transpose: id = operand_dim(0, static_cast<size_t>(node->integers("perm")[axis])); break;
+        case Op::k_broadcast:
+            id = scalar_of(node->operands[axis + 1]);
+            break;
+        case Op::k_iota:
+            id = scalar_of(node->operands[0]);
+            break;
+        case Op::k_transpose:
+            id = operand_dim(0, static_cast<size_t>(node->integers("perm")[axis]));
+            break;
         case Op::k_slice:
             id = node->integer("axis") == static_cast<int64_t>(axis) ? scalar_of(node->operands[2])
                                                                      : operand_dim(0, axis);
@@ -209,7 +217,9 @@ ScalarId Lowering::dim_of(ValueId value, size_t axis) {
             }
             break;
         }
-        case Op::k_take_along: id = operand_dim(1, axis); break;
+        case Op::k_take_along:
+            id = operand_dim(1, axis);
+            break;
         case Op::k_dot_general: {
             const auto& batch = node->integers("batch");
             const auto& contract = node->integers("contract");
@@ -237,13 +247,21 @@ ScalarId Lowering::dim_of(ValueId value, size_t axis) {
         }
         default:
             switch (ir::kind(node->op)) {
-                case OpKind::kReduce: id = operand_dim(0, kept_axis(node->integers("axes"))); break;
-                case OpKind::kArgReduce: id = operand_dim(0, kept_axis({node->integer("axis")})); break;
+                case OpKind::kReduce:
+                    id = operand_dim(0, kept_axis(node->integers("axes")));
+                    break;
+                case OpKind::kArgReduce:
+                    id = operand_dim(0, kept_axis({node->integer("axis")}));
+                    break;
                 case OpKind::kControl:
                     buffer_of(value);  // emits the step, which makes its lengths known
                     return symbols_.at(dim.code());
-                case OpKind::kMap: id = by_operand_symbol(); break;
-                default: id = operand_dim(0, axis); break;
+                case OpKind::kMap:
+                    id = by_operand_symbol();
+                    break;
+                default:
+                    id = operand_dim(0, axis);
+                    break;
             }
     }
     check(id >= 0, "a length without an origin");

@@ -131,7 +131,8 @@ const Node* Lowering::only_user(ValueId value) const {
 }
 
 ValueId Lowering::overwritten_result(const Node& call, ValueId argument) const {
-    const Program& callee = tables_.module().programs[static_cast<size_t>(functions_.at(std::string(call.string("callee"))))];
+    const Program& callee =
+        tables_.module().programs[static_cast<size_t>(functions_.at(std::string(call.string("callee"))))];
     for (uint32_t k = 0; k < call.result_count; ++k) {
         int param = callee.in_place[k];
         if (param >= 0 && call.operands[static_cast<size_t>(param)] == argument) {
@@ -177,19 +178,31 @@ Home Lowering::window(BufferId target, size_t rank, std::vector<ScalarId> start)
 
 void Lowering::emit_opaque(const Node& node) {
     switch (node.op) {
-        case Op::k_dot_general: return emit_contract(node);
-        case Op::k_concat: return emit_concat(node);
-        case Op::k_update_slice: return emit_update_slice(node);
-        case Op::k_scatter: return emit_scatter(node);
+        case Op::k_dot_general:
+            return emit_contract(node);
+        case Op::k_concat:
+            return emit_concat(node);
+        case Op::k_update_slice:
+            return emit_update_slice(node);
+        case Op::k_scatter:
+            return emit_scatter(node);
         case Op::k_cumsum:
-        case Op::k_cumprod: return emit_scan(node);
-        case Op::k_assert: return emit_assert(node);
-        case Op::k_call: return emit_call(node);
-        case Op::k_if: return emit_if(node);
-        case Op::k_loop: return emit_loop(node);
-        case Op::k_cast: return emit_dequantize(node);
-        case Op::k_gather: return;  // of quantised rows: read by the cast that follows
-        default: unsupported(node, "has no lowering");
+        case Op::k_cumprod:
+            return emit_scan(node);
+        case Op::k_assert:
+            return emit_assert(node);
+        case Op::k_call:
+            return emit_call(node);
+        case Op::k_if:
+            return emit_if(node);
+        case Op::k_loop:
+            return emit_loop(node);
+        case Op::k_cast:
+            return emit_dequantize(node);
+        case Op::k_gather:
+            return;  // of quantised rows: read by the cast that follows
+        default:
+            unsupported(node, "has no lowering");
     }
 }
 
@@ -263,7 +276,8 @@ View Lowering::view_of(ValueId value) {
             }
             return view;
         }
-        default: break;
+        default:
+            break;
     }
     return contiguous(buffer_of(value));
 }
@@ -405,8 +419,8 @@ void Lowering::emit_dequantize(const Node& node) {
     if (gather != nullptr && !rows) {
         unsupported(node, "quantised tensors are read whole or by rows");
     }
-    if (rows && (gather->integers("axes") != std::vector<int64_t>{0} ||
-                 graph_.type(gather->operands[0]).rank() != 2 || gather->string_or("bounds", "raise") != "raise")) {
+    if (rows && (gather->integers("axes") != std::vector<int64_t>{0} || graph_.type(gather->operands[0]).rank() != 2 ||
+                 gather->string_or("bounds", "raise") != "raise")) {
         unsupported(*gather, "quantised rows are taken by one index tensor on axis 0");
     }
     ValueId source = rows ? gather->operands[0] : node.operands[0];
@@ -492,10 +506,9 @@ void Lowering::emit_update_slice(const Node& node) {
         ScalarId at = scalar_of(node.operands[axis + 2]);
         ScalarId room = compute(Op::k_sub, {dim_of(node.operands[0], axis), dim_of(node.operands[1], axis)});
         if (!(is_constant(at, 0) && is_constant(room, 0))) {
-            program_.steps.emplace_back(
-                Check{Check::Kind::kInside, at, room,
-                      tables_.message("update_slice: start %a does not fit axis " + std::to_string(axis) +
-                                      " (largest: %b)")});
+            program_.steps.emplace_back(Check{Check::Kind::kInside, at, room,
+                                              tables_.message("update_slice: start %a does not fit axis " +
+                                                              std::to_string(axis) + " (largest: %b)")});
         }
         start.push_back(at);
     }
@@ -532,11 +545,8 @@ void Lowering::emit_scatter(const Node& node) {
                                            node.string_or("bounds", "raise")));
     }
     to.insert(to.end(), at.begin() + static_cast<std::ptrdiff_t>(first + index_rank), at.end());
-    static constexpr std::pair<std::string_view, Op> kCombine[] = {{"set", Op::k_select},
-                                                                   {"add", Op::k_add},
-                                                                   {"mul", Op::k_mul},
-                                                                   {"max", Op::k_max},
-                                                                   {"min", Op::k_min}};
+    static constexpr std::pair<std::string_view, Op> kCombine[] = {
+        {"set", Op::k_select}, {"add", Op::k_add}, {"mul", Op::k_mul}, {"max", Op::k_max}, {"min", Op::k_min}};
     Op combine = Op::k_select;
     for (const auto& [name, op] : kCombine) {
         combine = name == node.string("mode") ? op : combine;
@@ -553,8 +563,8 @@ void Lowering::emit_scan(const Node& node) {
     builder.set_space(x, graph_.type(x).shape, {static_cast<int>(node.integer("axis"))});
     std::vector<int> at = builder.space_indices();
     int element = builder.emit(x, at);
-    int running = builder.add({KernelOp::kScan, node.op == Op::k_cumsum ? Op::k_add : Op::k_mul,
-                               graph_.type(x).dtype, 0, {element}});
+    int running = builder.add(
+        {KernelOp::kScan, node.op == Op::k_cumsum ? Op::k_add : Op::k_mul, graph_.type(x).dtype, 0, {element}});
     BufferId target = make_buffer_for(node.result());
     builder.store(target, running, std::move(at));
     builder.finish();
@@ -588,15 +598,13 @@ void Lowering::emit_assert(const Node& node) {
             program_.steps.emplace_back(ComputeScalar{holds});
         }
         // The message is the user's: its text is not a pattern.
-        program_.steps.emplace_back(
-            Check{Check::Kind::kTrue, holds, holds, tables_.message("assert:" + message)});
+        program_.steps.emplace_back(Check{Check::Kind::kTrue, holds, holds, tables_.message("assert:" + message)});
     }
     buffer_[node.result()] = buffer_of(node.operands[0]);
 }
 
 std::vector<ScalarId> Lowering::result_dims(const Graph& callee, const ir::Output& output,
-                                            const std::vector<std::vector<ScalarId>>& argument_dims,
-                                            const Node& node) {
+                                            const std::vector<std::vector<ScalarId>>& argument_dims, const Node& node) {
     std::vector<ScalarId> dims;
     for (Dim dim : callee.type(output.value).shape) {
         if (dim.is_static()) {
@@ -683,8 +691,9 @@ void Lowering::check_unified(const Graph& callee, const std::vector<std::vector<
             ScalarId have = argument_dims[p][axis];
             ScalarId want = shape[axis].is_static() ? constant(shape[axis].size())
                                                     : bound.emplace(shape[axis].code(), have).first->second;
-            check_equal(have, want, std::string(op_name(node.op)) + ": lengths %a and %b of operand " +
-                                        std::to_string(p) + " do not match");
+            check_equal(have, want,
+                        std::string(op_name(node.op)) + ": lengths %a and %b of operand " + std::to_string(p) +
+                            " do not match");
         }
     }
 }
@@ -731,8 +740,8 @@ void Lowering::emit_loop(const Node& node) {
     bool may_stop = node.integer_or("while", 0) != 0;
     Loop step;
     step.trips = scalar_of(node.operands[0]);
-    program_.steps.emplace_back(Check{Check::Kind::kInside, constant(0), step.trips,
-                                      tables_.message("loop: a negative number of steps (%b)")});
+    program_.steps.emplace_back(
+        Check{Check::Kind::kInside, constant(0), step.trips, tables_.message("loop: a negative number of steps (%b)")});
     std::vector<std::pair<int, int>> same_shape;
     for (size_t i = 0; i < carried; ++i) {
         same_shape.emplace_back(static_cast<int>(i), static_cast<int>(i) + 1);

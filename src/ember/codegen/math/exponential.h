@@ -41,10 +41,15 @@ EMBER_INLINE T exp_tail(Double<T> r) {
     return square * polynomial(r.high, Coefficients<T>::exp) + r.low;
 }
 
-/// x within the limits beyond which e^x is 0 or infinite.
+/// Where e^x is 0, as it is for masked attention scores, 1 is computed and dropped: an underflow is slow on many processors.
 template <class T>
 EMBER_INLINE T exp_bounded(T x) {
-    return at_least(at_most(x, ExpLimits<T>::kOverflow), ExpLimits<T>::kZero);
+    return select(x < ExpLimits<T>::kZero, T(0), at_most(x, ExpLimits<T>::kOverflow));
+}
+
+template <class T>
+EMBER_INLINE T zero_if_underflow(T x, T result) {
+    return select(x < ExpLimits<T>::kZero, T(0), result);
 }
 
 /// For any x. The low part of r is worth an eighth of a unit in the last place here, and left out.
@@ -52,14 +57,14 @@ template <class T>
 EMBER_INLINE T exp(T x) {
     ExpReduced<T> e = exp_reduce(exp_bounded(x));
     T r = e.r.high;
-    return scale(1 + (r + r * r * polynomial(r, Coefficients<T>::exp)), e.k);
+    return zero_if_underflow(x, scale(1 + (r + r * r * polynomial(r, Coefficients<T>::exp)), e.k));
 }
 
 /// e^(x + low) for any x and a far smaller `low`.
 template <class T>
 EMBER_INLINE T exp(T x, T low) {
     ExpReduced<T> e = exp_reduce(exp_bounded(x), low);
-    return scale(1 + (e.r.high + exp_tail(e.r)), e.k);
+    return zero_if_underflow(x, scale(1 + (e.r.high + exp_tail(e.r)), e.k));
 }
 
 }  // namespace ember_math

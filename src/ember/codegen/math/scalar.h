@@ -19,6 +19,9 @@
     EMBER_EXPORT float ember_##name##_f32(float x, float y) { return ember_math::function(x, y); }    \
     EMBER_EXPORT double ember_##name##_f64(double x, double y) { return ember_math::function(x, y); }
 
+/// Whether the target has FMA: 0, unless who links the bitcode gives it another initial value (see bitcode.h).
+extern "C" const unsigned char ember_math_fma;
+
 namespace ember_math {
 
 using u32 = unsigned int;
@@ -120,13 +123,24 @@ EMBER_INLINE double square_root(double x) { return __builtin_sqrt(x); }
 EMBER_INLINE float round_down(float x) { return __builtin_floorf(x); }
 EMBER_INLINE double round_down(double x) { return __builtin_floor(x); }
 
-/// c[0] + c[1] x + c[2] x^2 + ...
-template <int kFirst = 0, class T, int N>
-EMBER_INLINE T polynomial(T x, const T (&c)[N]) {
-    if constexpr (kFirst + 1 == N)
+/// c[kFirst] + c[kFirst + kStep] x + c[kFirst + 2 kStep] x^2 + ...
+template <int kFirst, int kStep, class T, int N>
+EMBER_INLINE T horner(T x, const T (&c)[N]) {
+    if constexpr (kFirst + kStep >= N)
         return c[kFirst];
     else
-        return polynomial<kFirst + 1>(x, c) * x + c[kFirst];
+        return horner<kFirst + kStep, kStep>(x, c) * x + c[kFirst];
+}
+
+/// c[kFirst] + c[kFirst + 1] x + c[kFirst + 2] x^2 + ... Long ones are two half as long: a processor works on both at once.
+template <int kFirst = 0, class T, int N>
+EMBER_INLINE T polynomial(T x, const T (&c)[N]) {
+    if constexpr (N - kFirst < 8) {
+        return horner<kFirst, 1>(x, c);
+    } else {
+        T z = x * x;
+        return horner<kFirst + 1, 2>(z, c) * x + horner<kFirst, 2>(z, c);
+    }
 }
 
 /// The nearest integer, as a number and in the low bits of an integer; |x| < 2^(kMantissaBits - 2).
@@ -203,16 +217,21 @@ EMBER_INLINE T upper_half(T x) {
     return from_bits<T>(to_bits(x) & Format<T>::kUpperHalf);
 }
 
-/// a * b, the low part good to a few units in its last place, with or without FMA.
+EMBER_INLINE float fused_multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+EMBER_INLINE double fused_multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
+
+/// a * b, the low part good to a few units in its last place at least. One of the two ways is left when the code generator
+/// has set ember_math_fma.
 template <class T>
 EMBER_INLINE Double<T> two_product(T a, T b) {
     T product = a * b;
+    T fused_low = fused_multiply_add(a, b, -product);
     T a_high = upper_half(a), b_high = upper_half(b);
     T a_low = a - a_high, b_low = b - b_high;
     T low = a_high * b_high - product;
     low = a_high * b_low + low;
     low = a_low * b_high + low;
-    return {product, a_low * b_low + low};
+    return {product, select(ember_math_fma != 0, fused_low, a_low * b_low + low)};
 }
 
 /// 1 / d

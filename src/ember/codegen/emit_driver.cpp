@@ -1,0 +1,705 @@
+// Drivers: straight code for the steps of a program. The entry is `ember_call` (runtime/artifact_abi.h); other programs
+// are internal functions
+//
+//     int32_t program(EmberContext*, void* const* arguments, const int64_t* lengths, void* const* results)
+//
+// where `lengths` holds the lengths of all axes of all parameters, in order. Result 0, or message number plus 1.
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/MDBuilder.h>
+
+#include "ember/codegen/emitter.h"
+#include "runtime/artifact_abi.h"
+#include "runtime/quantized.h"
+
+namespace ember::codegen {
+
+using ir::DType;
+using ir::Op;
+using lower::BufferId;
+using lower::BufferKind;
+using lower::Program;
+using lower::ScalarId;
+
+namespace {
+
+constexpr int64_t kStackBytes = 8192;       // static temporaries up to this size live on the stack
+constexpr int64_t kParallelWork = 1 << 16;  // simple instructions from which a kernel is worth several threads
+constexpr int64_t kChunkWork = 1 << 14;
+
+enum RuntimeSlot : unsigned {
+    kParallelFor,
+    kArenaAllocate,
+    kArenaMark,
+    kArenaRelease,
+    kScratch,
+    kContract,
+    kQuantizedMatmul,
+    kDequantizeRows,
+    kCheckIndices,
+};
+enum ContextField : unsigned { kRuntime, kAllocateOutput, kArena, kErrorA, kErrorB, kHost };
+constexpr unsigned kTensorData = 0;
+constexpr unsigned kTensorShape = 24;
+constexpr unsigned kTensorOffset = 40;
+static_assert(offsetof(EmberTensor, shape) == kTensorShape && offsetof(EmberTensor, byte_offset) == kTensorOffset);
+static_assert(offsetof(EmberContext, error_b) == 8 * kErrorB &&
+              offsetof(EmberRuntime, check_indices) == 8 * kCheckIndices);
+
+int32_t qtype_of(DType dtype) {
+    using runtime::QType;
+    switch (dtype) {
+        case DType::kQ4_0:
+            return static_cast<int32_t>(QType::kQ4_0);
+        case DType::kQ4_1:
+            return static_cast<int32_t>(QType::kQ4_1);
+        case DType::kQ5_0:
+            return static_cast<int32_t>(QType::kQ5_0);
+        case DType::kQ5_1:
+            return static_cast<int32_t>(QType::kQ5_1);
+        case DType::kQ8_0:
+            return static_cast<int32_t>(QType::kQ8_0);
+        case DType::kQ4_K:
+            return static_cast<int32_t>(QType::kQ4_K);
+        case DType::kQ5_K:
+            return static_cast<int32_t>(QType::kQ5_K);
+        case DType::kQ6_K:
+            return static_cast<int32_t>(QType::kQ6_K);
+        default:
+            unreachable("not a quantised type");
+    }
+}
+
+class DriverEmitter {
+public:
+    DriverEmitter(Emitter& emitter, const Program& program, llvm::Function* function, bool is_entry)
+        : e_(emitter), p_(program), function_(function), is_entry_(is_entry), b_(emitter.context()) {}
+
+    void run() {
+        b_.SetInsertPoint(llvm::BasicBlock::Create(e_.context(), "entry", function_));
+        context_ = function_->getArg(0);
+        scalars_.assign(p_.scalars.size(), nullptr);
+        pointers_.assign(p_.buffers.size(), nullptr);
+        slots_.assign(p_.slots.size(), nullptr);
+        runtime_ = b_.CreateLoad(b_.getPtrTy(), context_);
+        std::vector<llvm::Type*> none;
+        failed_ = llvm::BasicBlock::Create(e_.context(), "failed", function_);
+        Builder f(failed_);
+        failure_ = f.CreatePHI(f.getInt32Ty(), 4);
+        parameters();
+        for (const lower::Step& step : p_.steps) {
+            std::visit([this](const auto& s) { emit(s); }, step);
+        }
+        finish_outputs();
+        release();
+        b_.CreateRet(b_.getInt32(0));
+        b_.SetInsertPoint(failed_);
+        release();
+        b_.CreateRet(failure_);
+        if (failure_->getNumIncomingValues() == 0) {
+            failed_->eraseFromParent();
+        }
+    }
+
+private:
+    // --- memory
+    Value* at_byte(Value* base, unsigned offset) { return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), base, offset); }
+    Value* element(Value* array, llvm::Type* type, uint64_t index) {
+        return b_.CreateConstInBoundsGEP1_64(type, array, index);
+    }
+    Value* runtime_function(RuntimeSlot slot) {
+        return b_.CreateLoad(b_.getPtrTy(), element(runtime_, b_.getPtrTy(), slot));
+    }
+    Value* call_runtime(RuntimeSlot slot, llvm::Type* result, const std::vector<Value*>& args) {
+        std::vector<llvm::Type*> types;
+        for (Value* arg : args) {
+            types.push_back(arg->getType());
+        }
+        return b_.CreateCall(llvm::FunctionType::get(result, types, false), runtime_function(slot), args);
+    }
+
+    void parameters() {
+        uint64_t length = 0;
+        for (size_t i = 0; i < p_.params.size(); ++i) {
+            Value* data = nullptr;
+            Value* shape = nullptr;
+            if (is_entry_) {
+                Value* tensor = b_.CreateLoad(b_.getPtrTy(), element(function_->getArg(1), b_.getPtrTy(), i));
+                Value* base = b_.CreateLoad(b_.getPtrTy(), tensor);
+                Value* offset = b_.CreateLoad(b_.getInt64Ty(), at_byte(tensor, kTensorOffset));
+                data = b_.CreateGEP(b_.getInt8Ty(), base, offset);
+                tensors_.push_back(tensor);
+                shape = tensor;
+            } else {
+                data = b_.CreateLoad(b_.getPtrTy(), element(function_->getArg(1), b_.getPtrTy(), i));
+                shape = element(function_->getArg(2), b_.getInt64Ty(), length);
+                length += p_.params[i].shape.size();
+            }
+            parameter_shapes_.push_back(shape);
+            pointers_[static_cast<size_t>(p_.param_buffers[i])] = data;
+        }
+    }
+
+    Value* parameter_length(int parameter, int axis) {
+        Value* shape = parameter_shapes_[static_cast<size_t>(parameter)];
+        if (is_entry_) {
+            shape = b_.CreateLoad(b_.getPtrTy(), at_byte(shape, kTensorShape));
+        }
+        return b_.CreateLoad(b_.getInt64Ty(), element(shape, b_.getInt64Ty(), static_cast<uint64_t>(axis)));
+    }
+
+    Value* elements(const std::vector<ScalarId>& shape) {
+        Value* count = b_.getInt64(1);
+        for (ScalarId dim : shape) {
+            count = b_.CreateMul(count, scalar(dim));
+        }
+        return count;
+    }
+
+    Value* bytes_of(BufferId id) {
+        const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(id)];
+        const ir::DTypeInfo& type = ir::info(buffer.dtype);
+        Value* bytes = b_.CreateMul(elements(buffer.shape), b_.getInt64(static_cast<uint64_t>(type.block_bytes)));
+        return type.block_elements == 1 ? bytes
+                                        : b_.CreateUDiv(bytes, b_.getInt64(static_cast<uint64_t>(type.block_elements)));
+    }
+
+    Value* pointer(BufferId id) {
+        auto k = static_cast<size_t>(id);
+        if (pointers_[k] != nullptr) {
+            return pointers_[k];
+        }
+        const lower::Buffer& buffer = p_.buffers[k];
+        if (buffer.alias_of >= 0) {
+            return pointers_[k] = pointer(buffer.alias_of);
+        }
+        Value* made = nullptr;
+        if (buffer.kind == BufferKind::kTemp) {
+            Value*& slot = slots_[static_cast<size_t>(buffer.index)];
+            if (slot == nullptr) {
+                slot = allocate_slot(p_.slots[static_cast<size_t>(buffer.index)]);
+            }
+            made = slot;
+        } else {
+            check(buffer.kind == BufferKind::kOutput, "parameters have pointers");
+            auto number = static_cast<uint64_t>(buffer.index);
+            if (is_entry_) {
+                auto* type =
+                    llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getInt64Ty()}, false);
+                Value* callee = b_.CreateLoad(b_.getPtrTy(), element(context_, b_.getPtrTy(), kAllocateOutput));
+                write_shape(id, static_cast<int>(number));
+                made =
+                    b_.CreateCall(type, callee, {context_, b_.getInt32(static_cast<uint32_t>(number)), bytes_of(id)});
+                fail_if(b_.CreateICmpEQ(made, llvm::ConstantPointerNull::get(b_.getPtrTy())),
+                        b_.getInt32(static_cast<uint32_t>(runtime::kArtifactOutOfMemory)));
+            } else {
+                made = b_.CreateLoad(b_.getPtrTy(), element(function_->getArg(3), b_.getPtrTy(), number));
+            }
+        }
+        return pointers_[k] = made;
+    }
+
+    Value* output_tensor(int number) {
+        return b_.CreateLoad(b_.getPtrTy(),
+                             element(function_->getArg(2), b_.getPtrTy(), static_cast<uint64_t>(number)));
+    }
+
+    void write_shape(BufferId id, int number) {
+        const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(id)];
+        if (buffer.shape.empty()) {
+            return;
+        }
+        Value* shape = b_.CreateLoad(b_.getPtrTy(), at_byte(output_tensor(number), kTensorShape));
+        for (size_t axis = 0; axis < buffer.shape.size(); ++axis) {
+            b_.CreateStore(scalar(buffer.shape[axis]), element(shape, b_.getInt64Ty(), axis));
+        }
+    }
+
+    Value* allocate_slot(const Program::Slot& slot) {
+        int64_t known = 0;
+        bool is_static = true;
+        for (BufferId user : slot.users) {
+            const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(user)];
+            int64_t bytes = ir::info(buffer.dtype).block_bytes;
+            for (ScalarId dim : buffer.shape) {
+                const lower::Scalar& s = p_.scalars[static_cast<size_t>(dim)];
+                is_static &= s.kind == lower::Scalar::Kind::kConst;
+                bytes *= is_static ? ir::literal_as_int(s.literal) : 1;
+            }
+            known = std::max(known, bytes);
+        }
+        if (is_static && known + stack_used_ <= kStackBytes) {
+            stack_used_ += known;
+            Builder entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+            auto* room = entry.CreateAlloca(
+                llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(std::max<int64_t>(known, 8))));
+            room->setAlignment(llvm::Align(64));
+            return room;
+        }
+        take_mark();
+        Value* bytes = is_static ? b_.getInt64(static_cast<uint64_t>(known)) : bytes_of(slot.users[0]);
+        Value* memory = call_runtime(kArenaAllocate, b_.getPtrTy(), {context_, bytes});
+        fail_if(b_.CreateICmpEQ(memory, llvm::ConstantPointerNull::get(b_.getPtrTy())),
+                b_.getInt32(static_cast<uint32_t>(runtime::kArtifactOutOfMemory)));
+        return memory;
+    }
+
+    /// The mark is taken at the very start, so that every way out can release it.
+    void take_mark() {
+        if (mark_ != nullptr) {
+            return;
+        }
+        Builder entry(e_.context());
+        llvm::BasicBlock& first = function_->getEntryBlock();
+        auto* runtime = llvm::cast<llvm::Instruction>(runtime_);
+        entry.SetInsertPoint(&first, std::next(runtime->getIterator()));
+        Value* callee = entry.CreateLoad(entry.getPtrTy(),
+                                         entry.CreateConstInBoundsGEP1_64(entry.getPtrTy(), runtime_, kArenaMark));
+        mark_ = entry.CreateCall(llvm::FunctionType::get(entry.getInt64Ty(), {entry.getPtrTy()}, false), callee,
+                                 {context_});
+    }
+
+    void release() {
+        if (mark_ != nullptr) {
+            call_runtime(kArenaRelease, b_.getVoidTy(), {context_, mark_});
+        }
+    }
+
+    void finish_outputs() {
+        for (size_t k = 0; k < p_.outputs.size(); ++k) {
+            const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(p_.outputs[k])];
+            if (buffer.kind == BufferKind::kOutput) {
+                pointer(p_.outputs[k]);  // allocated even when empty
+            } else if (is_entry_) {
+                // In place of a parameter: the very same memory.
+                write_shape(p_.outputs[k], static_cast<int>(k));
+            }
+        }
+    }
+
+    // --- errors
+    void fail_if(Value* condition, Value* code) {
+        auto* next = llvm::BasicBlock::Create(e_.context(), "fine", function_);
+        llvm::MDBuilder weights(e_.context());
+        failure_->addIncoming(code, b_.GetInsertBlock());
+        b_.CreateCondBr(condition, failed_, next, weights.createBranchWeights(1, 1 << 20));
+        b_.SetInsertPoint(next);
+    }
+
+    void fail_with(Value* condition, int message, Value* a, Value* x) {
+        auto* bad = llvm::BasicBlock::Create(e_.context(), "bad", function_);
+        auto* next = llvm::BasicBlock::Create(e_.context(), "fine", function_);
+        llvm::MDBuilder weights(e_.context());
+        b_.CreateCondBr(condition, bad, next, weights.createBranchWeights(1, 1 << 20));
+        b_.SetInsertPoint(bad);
+        b_.CreateStore(wide(a), element(context_, b_.getInt64Ty(), kErrorA));
+        b_.CreateStore(wide(x), element(context_, b_.getInt64Ty(), kErrorB));
+        failure_->addIncoming(b_.getInt32(static_cast<uint32_t>(message + 1)), bad);
+        b_.CreateBr(failed_);
+        b_.SetInsertPoint(next);
+    }
+
+    Value* wide(Value* value) { return b_.CreateZExtOrTrunc(value, b_.getInt64Ty()); }
+
+    // --- scalars
+    Value* scalar(ScalarId id) {
+        Value*& value = scalars_[static_cast<size_t>(id)];
+        const lower::Scalar& s = p_.scalars[static_cast<size_t>(id)];
+        if (value == nullptr) {
+            check(s.kind == lower::Scalar::Kind::kConst, "a scalar is computed before it is used");
+            value = e_.constant(s.dtype, s.literal);
+        }
+        return value;
+    }
+
+    void emit(const lower::ComputeScalar& step) {
+        const lower::Scalar& s = p_.scalars[static_cast<size_t>(step.scalar)];
+        Value*& value = scalars_[static_cast<size_t>(step.scalar)];
+        switch (s.kind) {
+            case lower::Scalar::Kind::kConst:
+                value = e_.constant(s.dtype, s.literal);
+                break;
+            case lower::Scalar::Kind::kParamDim:
+                value = parameter_length(s.index, s.axis);
+                break;
+            case lower::Scalar::Kind::kLoad:
+                value = e_.load(b_, s.dtype, pointer(s.index));
+                break;
+            case lower::Scalar::Kind::kMap: {
+                std::vector<Value*> args;
+                for (ScalarId arg : s.args) {
+                    args.push_back(scalar(arg));
+                }
+                DType operand = p_.scalars[static_cast<size_t>(s.args.back())].dtype;
+                value = e_.map(b_, s.map_op, s.dtype, operand, args);
+                break;
+            }
+            case lower::Scalar::Kind::kCast:
+                value = e_.cast(b_, scalar(s.args[0]), p_.scalars[static_cast<size_t>(s.args[0])].dtype, s.dtype);
+                break;
+            default:
+                unreachable("set by its loop");
+        }
+    }
+
+    // --- steps
+    void emit(const lower::Launch& step) {
+        const lower::Kernel& kernel = e_.lowered().kernels[static_cast<size_t>(step.kernel)];
+        Emitter::KernelCode code = e_.kernel(step.kernel);
+        std::vector<Value*> args{runtime_};
+        for (BufferId buffer : step.buffers) {
+            args.push_back(pointer(buffer));
+        }
+        for (ScalarId id : step.scalars) {
+            args.push_back(scalar(id));
+        }
+        auto length = [&](const lower::Extent& e) {
+            return e.is_static() ? b_.getInt64(static_cast<uint64_t>(e.size))
+                                 : scalar(step.scalars[static_cast<size_t>(e.scalar)]);
+        };
+        bool reduces = false;
+        for (const lower::Instruction& i : kernel.body) {
+            reduces |= i.op == lower::KernelOp::kReduce || i.op == lower::KernelOp::kArgReduce ||
+                       i.op == lower::KernelOp::kScan;
+        }
+        size_t ranged = static_cast<size_t>(kernel.row_rank);
+        if (ranged == 0 && !reduces && kernel.extents.size() == 1) {
+            ranged = 1;
+        }
+        Value* total = b_.getInt64(1);
+        Value* inner = b_.getInt64(static_cast<uint64_t>(kernel.cost()));
+        for (size_t k = 0; k < kernel.extents.size(); ++k) {
+            Value*& product = k < ranged ? total : inner;
+            product = b_.CreateMul(product, length(kernel.extents[k]));
+        }
+        bool may_split = ranged > 0 && !kernel.serial;
+        Value* work = b_.CreateMul(total, inner);
+        auto direct = [&] {
+            std::vector<Value*> all = args;
+            all.push_back(b_.getInt64(0));
+            all.push_back(total);
+            b_.CreateCall(code.body, all);
+        };
+        if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(work)) {
+            may_split = may_split && known->getSExtValue() >= kParallelWork;
+        }
+        if (!may_split) {
+            return direct();
+        }
+        auto* parallel = llvm::BasicBlock::Create(e_.context(), "parallel", function_);
+        auto* single = llvm::BasicBlock::Create(e_.context(), "single", function_);
+        auto* next = llvm::BasicBlock::Create(e_.context(), "next", function_);
+        b_.CreateCondBr(b_.CreateICmpSGE(work, b_.getInt64(kParallelWork)), parallel, single);
+        b_.SetInsertPoint(single);
+        direct();
+        b_.CreateBr(next);
+        b_.SetInsertPoint(parallel);
+        Value* array = argument_array(args.size());
+        for (size_t k = 0; k < args.size(); ++k) {
+            Value* value = args[k];
+            if (!value->getType()->isPointerTy()) {
+                size_t s = k - 1 - step.buffers.size();
+                value = e_.to_slot(b_, value, kernel.scalars[s]);
+            }
+            b_.CreateStore(value, element(array, b_.getInt64Ty(), k));
+        }
+        Value* grain = b_.CreateUDiv(b_.getInt64(kChunkWork),
+                                     b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, inner, b_.getInt64(1)));
+        grain = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, grain, b_.getInt64(1));
+        call_runtime(kParallelFor, b_.getVoidTy(), {code.thunk, array, total, grain});
+        b_.CreateBr(next);
+        b_.SetInsertPoint(next);
+    }
+
+    Value* argument_array(size_t count) {
+        Builder entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
+        return entry.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), count));
+    }
+
+    Value* view_pointer(const lower::View& view) {
+        llvm::Type* type = e_.memory_type(p_.buffers[static_cast<size_t>(view.buffer)].dtype);
+        return b_.CreateGEP(type, pointer(view.buffer), scalar(view.offset));
+    }
+
+    void emit(const lower::Gemm& step) {
+        std::vector<Value*> table;
+        for (int rank : {step.batch, step.m, step.n, step.k}) {
+            table.push_back(b_.getInt64(static_cast<uint64_t>(rank)));
+        }
+        auto slice = [&](const std::vector<ScalarId>& from, int begin, int count) {
+            for (int i = begin; i < begin + count; ++i) {
+                table.push_back(scalar(from[static_cast<size_t>(i)]));
+            }
+        };
+        slice(step.a.shape, 0, step.batch + step.m);
+        slice(step.b.shape, step.batch, step.n + step.k);
+        slice(step.a.strides, 0, step.batch + step.m + step.k);
+        slice(step.b.strides, 0, step.batch + step.n + step.k);
+        slice(step.c.strides, 0, step.batch + step.m + step.n);
+        Value* array = argument_array(table.size());
+        for (size_t k = 0; k < table.size(); ++k) {
+            b_.CreateStore(table[k], element(array, b_.getInt64Ty(), k));
+        }
+        bool is_f64 = p_.buffers[static_cast<size_t>(step.c.buffer)].dtype == DType::kF64;
+        call_runtime(
+            kContract, b_.getVoidTy(),
+            {b_.getInt32(is_f64 ? 1 : 0), array, view_pointer(step.a), view_pointer(step.b), view_pointer(step.c)});
+    }
+
+    void emit(const lower::QuantizedMatmul& step) {
+        int32_t type = qtype_of(p_.buffers[static_cast<size_t>(step.weights)].dtype);
+        call_runtime(kQuantizedMatmul, b_.getVoidTy(),
+                     {b_.getInt32(static_cast<uint32_t>(type)), elements(step.m), scalar(step.n), scalar(step.k),
+                      pointer(step.x.buffer), pointer(step.weights), pointer(step.result)});
+    }
+
+    void emit(const lower::DequantizeRows& step) {
+        int32_t type = qtype_of(p_.buffers[static_cast<size_t>(step.rows)].dtype);
+        Value* index = llvm::ConstantPointerNull::get(b_.getPtrTy());
+        uint32_t index_bytes = 0;
+        if (step.index >= 0) {
+            index = pointer(step.index);
+            index_bytes = p_.buffers[static_cast<size_t>(step.index)].dtype == DType::kI64 ? 8 : 4;
+        }
+        call_runtime(kDequantizeRows, b_.getVoidTy(),
+                     {b_.getInt32(static_cast<uint32_t>(type)), pointer(step.rows), index, b_.getInt32(index_bytes),
+                      scalar(step.count), scalar(step.length), scalar(step.limit), pointer(step.to)});
+    }
+
+    void emit(const lower::CopyBuffer& step) {
+        Value* bytes = bytes_of(step.from);
+        b_.CreateMemCpy(pointer(step.to), llvm::Align(1), pointer(step.from), llvm::Align(1), bytes);
+    }
+
+    void emit(const lower::Check& step) {
+        Value* a = scalar(step.a);
+        Value* x = scalar(step.b);
+        Value* bad = nullptr;
+        switch (step.kind) {
+            case lower::Check::Kind::kEqual:
+                bad = b_.CreateICmpNE(a, x);
+                break;
+            case lower::Check::Kind::kTrue:
+                bad = b_.CreateNot(a);
+                break;
+            case lower::Check::Kind::kInside:
+                bad = b_.CreateOr(b_.CreateICmpSLT(a, b_.getInt64(0)), b_.CreateICmpSGT(a, x));
+                break;
+        }
+        fail_with(bad, step.message, a, x);
+    }
+
+    void emit(const lower::CheckIndices& step) {
+        const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(step.index)];
+        auto kind = static_cast<int32_t>(ir::element_bytes(buffer.dtype));
+        kind = ir::is_unsigned_int(buffer.dtype) ? -kind : kind;
+        Value* index = pointer(step.index);
+        Value* at =
+            call_runtime(kCheckIndices, b_.getInt64Ty(),
+                         {index, b_.getInt32(static_cast<uint32_t>(kind)), elements(buffer.shape), scalar(step.limit)});
+        Value* bad = b_.CreateICmpSGE(at, b_.getInt64(0));
+        Value* safe = b_.CreateSelect(bad, at, b_.getInt64(0));
+        // The index itself, read only when it is there.
+        auto* read = llvm::BasicBlock::Create(e_.context(), "read", function_);
+        auto* next = llvm::BasicBlock::Create(e_.context(), "fine", function_);
+        b_.CreateCondBr(bad, read, next);
+        b_.SetInsertPoint(read);
+        Value* value = e_.load(b_, buffer.dtype, b_.CreateGEP(e_.memory_type(buffer.dtype), index, safe));
+        value = e_.cast(b_, value, buffer.dtype, DType::kI64);
+        b_.CreateStore(value, element(context_, b_.getInt64Ty(), kErrorA));
+        b_.CreateStore(scalar(step.limit), element(context_, b_.getInt64Ty(), kErrorB));
+        failure_->addIncoming(b_.getInt32(static_cast<uint32_t>(step.message + 1)), b_.GetInsertBlock());
+        b_.CreateBr(failed_);
+        b_.SetInsertPoint(next);
+    }
+
+    // --- calls
+    /// Pointers of buffers in an array on the stack.
+    Value* pointer_array(const std::vector<Value*>& pointers) {
+        Value* array = argument_array(std::max<size_t>(pointers.size(), 1));
+        for (size_t k = 0; k < pointers.size(); ++k) {
+            b_.CreateStore(pointers[k], element(array, b_.getPtrTy(), k));
+        }
+        return array;
+    }
+
+    std::vector<Value*> pointers_of(const std::vector<BufferId>& buffers) {
+        std::vector<Value*> pointers;
+        for (BufferId buffer : buffers) {
+            pointers.push_back(pointer(buffer));
+        }
+        return pointers;
+    }
+
+    Value* length_array(const std::vector<BufferId>& arguments) {
+        std::vector<Value*> lengths;
+        for (BufferId argument : arguments) {
+            for (ScalarId dim : p_.buffers[static_cast<size_t>(argument)].shape) {
+                lengths.push_back(scalar(dim));
+            }
+        }
+        Value* array = argument_array(std::max<size_t>(lengths.size(), 1));
+        for (size_t k = 0; k < lengths.size(); ++k) {
+            b_.CreateStore(lengths[k], element(array, b_.getInt64Ty(), k));
+        }
+        return array;
+    }
+
+    void call_program(int function, Value* arguments, Value* lengths, Value* results) {
+        Value* status = b_.CreateCall(e_.program(function), {context_, arguments, lengths, results});
+        fail_if(b_.CreateICmpNE(status, b_.getInt32(0)), status);
+    }
+
+    void emit(const lower::CallFunction& step) {
+        Value* results = pointer_array(pointers_of(step.results));
+        call_program(step.function, pointer_array(pointers_of(step.arguments)), length_array(step.arguments), results);
+    }
+
+    void emit(const lower::If& step) {
+        Value* results = pointer_array(pointers_of(step.results));
+        Value* arguments = pointer_array(pointers_of(step.arguments));
+        Value* lengths = length_array(step.arguments);
+        auto* yes = llvm::BasicBlock::Create(e_.context(), "then", function_);
+        auto* no = llvm::BasicBlock::Create(e_.context(), "else", function_);
+        auto* next = llvm::BasicBlock::Create(e_.context(), "endif", function_);
+        b_.CreateCondBr(scalar(step.condition), yes, no);
+        b_.SetInsertPoint(yes);
+        call_program(step.then_function, arguments, lengths, results);
+        b_.CreateBr(next);
+        b_.SetInsertPoint(no);
+        call_program(step.else_function, arguments, lengths, results);
+        b_.CreateBr(next);
+        b_.SetInsertPoint(next);
+    }
+
+    void emit(const lower::Loop& step) {
+        // Everything with a place of its own is made before the loop.
+        std::vector<Value*> initial = pointers_of(step.initial);
+        std::vector<Value*> finals = pointers_of(step.finals);
+        std::vector<Value*> ping = pointers_of(step.ping);
+        std::vector<Value*> stacked = pointers_of(step.stacked);
+        std::vector<Value*> invariants = pointers_of(step.invariants);
+        Value* index = pointer(step.index);
+        Value* go_on = step.go_on >= 0 ? pointer(step.go_on) : nullptr;
+        size_t carried = initial.size();
+        std::vector<BufferId> all{step.index};
+        all.insert(all.end(), step.initial.begin(), step.initial.end());
+        all.insert(all.end(), step.invariants.begin(), step.invariants.end());
+        Value* lengths = length_array(all);
+        Value* arguments = argument_array(all.size());
+        Value* results = argument_array(carried + stacked.size() + 1);
+        b_.CreateStore(index, element(arguments, b_.getPtrTy(), 0));
+        for (size_t k = 0; k < invariants.size(); ++k) {
+            b_.CreateStore(invariants[k], element(arguments, b_.getPtrTy(), 1 + carried + k));
+        }
+        std::vector<Value*> row_bytes;
+        for (BufferId id : step.stacked) {
+            const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(id)];
+            std::vector<ScalarId> row(buffer.shape.begin() + 1, buffer.shape.end());
+            row_bytes.push_back(
+                b_.CreateMul(elements(row), b_.getInt64(static_cast<uint64_t>(ir::element_bytes(buffer.dtype)))));
+        }
+        if (go_on != nullptr) {
+            b_.CreateStore(go_on, element(results, b_.getPtrTy(), carried + stacked.size()));
+        }
+        llvm::BasicBlock* before = b_.GetInsertBlock();
+        auto* header = llvm::BasicBlock::Create(e_.context(), "steps", function_);
+        auto* body = llvm::BasicBlock::Create(e_.context(), "step", function_);
+        auto* done = llvm::BasicBlock::Create(e_.context(), "stepped", function_);
+        b_.CreateBr(header);
+        b_.SetInsertPoint(header);
+        llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2);
+        i->addIncoming(b_.getInt64(0), before);
+        std::vector<llvm::PHINode*> current;
+        std::vector<llvm::PHINode*> spare;
+        for (size_t k = 0; k < carried; ++k) {
+            current.push_back(b_.CreatePHI(b_.getPtrTy(), 2));
+            current.back()->addIncoming(initial[k], before);
+            spare.push_back(b_.CreatePHI(b_.getPtrTy(), 2));
+            spare.back()->addIncoming(finals[k], before);
+        }
+        llvm::PHINode* running = b_.CreatePHI(b_.getInt1Ty(), 2);
+        running->addIncoming(b_.getTrue(), before);
+        b_.CreateCondBr(b_.CreateAnd(running, b_.CreateICmpSLT(i, scalar(step.trips))), body, done);
+        b_.SetInsertPoint(body);
+        b_.CreateStore(i, index);
+        for (size_t k = 0; k < carried; ++k) {
+            b_.CreateStore(current[k], element(arguments, b_.getPtrTy(), 1 + k));
+            b_.CreateStore(spare[k], element(results, b_.getPtrTy(), k));
+        }
+        for (size_t k = 0; k < stacked.size(); ++k) {
+            Value* row = b_.CreateGEP(b_.getInt8Ty(), stacked[k], b_.CreateMul(i, row_bytes[k]));
+            b_.CreateStore(row, element(results, b_.getPtrTy(), carried + k));
+        }
+        call_program(step.body, arguments, lengths, results);
+        Value* next = b_.CreateAdd(i, b_.getInt64(1));
+        Value* goes_on = go_on == nullptr ? b_.getTrue() : e_.load(b_, DType::kBool, go_on);
+        llvm::BasicBlock* end = b_.GetInsertBlock();
+        i->addIncoming(next, end);
+        running->addIncoming(goes_on, end);
+        for (size_t k = 0; k < carried; ++k) {
+            // What was written is read next; the other buffer (not the caller's) is written next.
+            Value* other = b_.CreateSelect(b_.CreateICmpEQ(spare[k], finals[k]), ping[k], finals[k]);
+            current[k]->addIncoming(spare[k], end);
+            spare[k]->addIncoming(other, end);
+        }
+        b_.CreateBr(header);
+        b_.SetInsertPoint(done);
+        if (step.actual >= 0) {
+            scalars_[static_cast<size_t>(step.actual)] = i;
+        }
+        for (size_t k = 0; k < carried; ++k) {
+            auto* copy = llvm::BasicBlock::Create(e_.context(), "copy", function_);
+            auto* after = llvm::BasicBlock::Create(e_.context(), "copied", function_);
+            b_.CreateCondBr(b_.CreateICmpEQ(current[k], finals[k]), after, copy);
+            b_.SetInsertPoint(copy);
+            b_.CreateMemCpy(finals[k], llvm::Align(1), current[k], llvm::Align(1), bytes_of(step.finals[k]));
+            b_.CreateBr(after);
+            b_.SetInsertPoint(after);
+        }
+    }
+
+    Emitter& e_;
+    const Program& p_;
+    llvm::Function* function_;
+    bool is_entry_;
+    Builder b_;
+    Value* context_ = nullptr;
+    Value* runtime_ = nullptr;
+    Value* mark_ = nullptr;
+    llvm::BasicBlock* failed_ = nullptr;
+    llvm::PHINode* failure_ = nullptr;
+    int64_t stack_used_ = 0;
+    std::vector<Value*> scalars_;
+    std::vector<Value*> pointers_;
+    std::vector<Value*> slots_;
+    std::vector<Value*> tensors_;
+    std::vector<Value*> parameter_shapes_;
+};
+
+}  // namespace
+
+llvm::Function* Emitter::program(int index) {
+    llvm::Function*& function = programs_[static_cast<size_t>(index)];
+    if (function != nullptr) {
+        return function;
+    }
+    bool is_entry = index == 0;
+    llvm::Type* pointer = llvm::PointerType::getUnqual(context());
+    std::vector<llvm::Type*> types(is_entry ? 3 : 4, pointer);
+    auto* signature = llvm::FunctionType::get(llvm::Type::getInt32Ty(context()), types, false);
+    function =
+        llvm::Function::Create(signature, is_entry ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage,
+                               is_entry ? "ember_call" : "program" + std::to_string(index), module_);
+    function->addFnAttr(llvm::Attribute::NoUnwind);
+    DriverEmitter(*this, lowered_.programs[static_cast<size_t>(index)], function, is_entry).run();
+    return function;
+}
+
+Emitter::Emitter(const lower::LoweredModule& lowered, llvm::Module& module)
+    : lowered_(lowered), module_(module), kernels_(lowered.kernels.size()), programs_(lowered.programs.size()) {}
+
+void Emitter::emit_all() {
+    program(0);
+}
+
+}  // namespace ember::codegen

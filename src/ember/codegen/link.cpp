@@ -1,0 +1,102 @@
+// Links an object file into a shared object with lld, in this process and in memory files.
+#include <fcntl.h>
+#include <lld/Common/Driver.h>
+#include <llvm/Support/raw_ostream.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <mutex>
+
+#include "ember/codegen/emitter.h"
+
+LLD_HAS_DRIVER(elf)
+
+namespace ember::codegen {
+namespace {
+
+/// A file without a name, reached as /proc/self/fd/N.
+class MemoryFile {
+public:
+    explicit MemoryFile(const char* name) : fd_(memfd_create(name, MFD_CLOEXEC)) {}
+    ~MemoryFile() {
+        if (fd_ >= 0) {
+            close(fd_);
+        }
+    }
+    MemoryFile(const MemoryFile&) = delete;
+    MemoryFile& operator=(const MemoryFile&) = delete;
+
+    bool ok() const { return fd_ >= 0; }
+    std::string path() const { return "/proc/self/fd/" + std::to_string(fd_); }
+    bool write(const std::string& bytes) const {
+        size_t done = 0;
+        while (done < bytes.size()) {
+            ssize_t step = ::write(fd_, bytes.data() + done, bytes.size() - done);
+            if (step <= 0) {
+                return false;
+            }
+            done += static_cast<size_t>(step);
+        }
+        return true;
+    }
+    std::string read() const {
+        std::string bytes;
+        off_t size = lseek(fd_, 0, SEEK_END);
+        bytes.resize(size > 0 ? static_cast<size_t>(size) : 0);
+        size_t done = 0;
+        while (done < bytes.size()) {
+            ssize_t step = pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+            if (step <= 0) {
+                return {};
+            }
+            done += static_cast<size_t>(step);
+        }
+        return bytes;
+    }
+
+private:
+    int fd_;
+};
+
+}  // namespace
+
+Result<std::string> link_shared_object(const std::string& object) {
+    static std::mutex one_at_a_time;  // lld keeps global state
+    std::lock_guard lock(one_at_a_time);
+    MemoryFile input("ember-object");
+    MemoryFile output("ember-shared");
+    if (!input.ok() || !output.ok() || !input.write(object)) {
+        return error(Code::kIo, "cannot make a memory file for the linker");
+    }
+    std::string in = input.path();
+    std::string out = output.path();
+    const char* args[] = {"ld.lld",
+                          "-shared",
+                          "--no-mmap-output-file",
+                          "--threads=1",
+                          "--gc-sections",
+                          "-Bsymbolic",
+                          "--hash-style=gnu",
+                          "--build-id=none",
+                          "-soname",
+                          "ember-artifact",
+                          "-z",
+                          "noexecstack",
+                          "-o",
+                          out.c_str(),
+                          in.c_str()};
+    std::string messages;
+    llvm::raw_string_ostream errors(messages);
+    llvm::raw_null_ostream silent;
+    lld::Result result = lld::lldMain(args, silent, errors, {{lld::Gnu, &lld::elf::link}});
+    if (result.retCode != 0) {
+        return error(Code::kInternal, "linking failed: " + errors.str());
+    }
+    std::string bytes = output.read();
+    if (bytes.empty()) {
+        return error(Code::kInternal, "linking gave no output");
+    }
+    return bytes;
+}
+
+}  // namespace ember::codegen

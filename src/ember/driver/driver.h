@@ -1,0 +1,106 @@
+// The driver: from a module to something that can be called. A hit reads an entry, checks and loads it; a miss loads
+// libember-compiler, compiles, stores, and goes on with the stored bytes through the same loader.
+// Invariants: on a hit no LLVM is loaded and nothing is rewritten (compiler_loaded() proves it); the key is made from
+// the module's canonical text, the target, the options and the build ids only. Tests: test/unit/driver_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ember/artifact/load.h"
+#include "ember/cache/cache.h"
+#include "ember/ir/graph.h"
+#include "ember/support/target.h"
+#include "runtime/artifact_abi.h"
+
+namespace ember::driver {
+
+struct Options {
+    /// "" asks EMBER_CPU, else the host.
+    std::string cpu;
+    /// Names of rewriting passes that are left out; part of the key.
+    std::vector<std::string> disabled_passes;
+    /// nullptr: the process-wide cache, opened at the first use.
+    std::shared_ptr<Cache> cache;
+};
+
+/// How an executable came about.
+struct Origin {
+    Outcome status = Outcome::kMiss;
+    Reason reason = Reason::kNone;
+    Key key;
+    double compile_seconds = 0;  // 0 on a hit
+    double load_seconds = 0;     // from the module to something callable, without compiling
+    int kernels = 0;
+    int llvm_modules = 0;  // made in this process: 0 on a hit
+    int64_t artifact_bytes = 0;
+};
+
+/// One loaded artifact. Immutable and re-entrant: any number of threads may call at once.
+class Executable {
+public:
+    /// Gives the memory for an output: number, bytes; null ends the call with kOutOfMemory. The shape has been written.
+    using Allocate = void* (*)(void* host, int32_t output, int64_t bytes);
+
+    /// inputs: one for every parameter, contiguous, checked by check_inputs(). outputs: `shape` points to room for the
+    /// output's rank. Outputs that are written in place of a parameter are not allocated; their shape is written.
+    Status call(const EmberTensor* const* inputs, EmberTensor* const* outputs, Allocate allocate, void* host) const;
+
+    /// Do these tensors fit the parameters' types: dtype, rank, lengths, equal symbols? Names the parameter if not.
+    Status check_inputs(const EmberTensor* const* inputs) const;
+
+    const std::vector<ir::TensorType>& parameters() const { return parameters_; }
+    const std::vector<ir::TensorType>& outputs() const { return outputs_; }
+    /// The parameter whose memory output k takes over, or -1.
+    int in_place(size_t k) const { return in_place_[k]; }
+    const Origin& origin() const { return origin_; }
+
+private:
+    friend class Loader;
+    friend Result<std::shared_ptr<const Executable>> compile_or_load(const ir::Module&, const Options&);
+    using EntryPoint = int32_t(EmberContext*, const EmberTensor* const*, EmberTensor* const*);
+
+    std::shared_ptr<LoadedObject> object_;
+    EntryPoint* entry_ = nullptr;
+    std::vector<ir::TensorType> parameters_;
+    std::vector<ir::TensorType> outputs_;
+    std::vector<int> in_place_;
+    std::vector<std::string> messages_;
+    std::vector<std::string> parameter_names_;
+    Origin origin_;
+};
+
+Result<std::shared_ptr<const Executable>> compile_or_load(const ir::Module& module, const Options& options = {});
+
+/// The key document of a module: what compile_or_load() looks up.
+Result<KeyDocument> key_document(const ir::Module& module, const Options& options = {});
+
+/// The process-wide cache, opened with the environment at the first use.
+std::shared_ptr<Cache> default_cache();
+
+/// Has this process loaded libember-compiler?
+bool compiler_loaded();
+
+/// DLPack's type code and bits of a dtype; {0, 0} for storage types.
+std::pair<uint8_t, uint8_t> dlpack_type(ir::DType dtype);
+
+/// What libember-compiler offers. `compiler()` loads it: next to libember, or where the loader finds it.
+struct Compiled {
+    std::string object;
+    std::string metadata;
+    int kernels = 0;
+    int llvm_modules = 0;
+};
+enum class Emit { kObject, kText, kRewritten, kLoops, kLlvm, kAssembly };
+struct Compiler {
+    Result<Compiled> (*compile)(const ir::Module& module, const Target& target, const Options& options);
+    /// One of the stages as text.
+    Result<std::string> (*emit)(const ir::Module& module, const Target& target, const Options& options, Emit stage);
+};
+Result<const Compiler*> compiler();
+Result<Target> target_of(const Options& options);
+
+}  // namespace ember::driver
