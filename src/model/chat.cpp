@@ -55,7 +55,7 @@ Parts& open_llama3(Parts& parts, std::string_view role) {
 }
 
 void add_llama3(Parts& parts, std::string_view role, std::string_view content) {
-    open_llama3(parts, role).text(trim(content)).control("<|eot_id|>");
+    open_llama3(parts, role).text(content).control("<|eot_id|>");
 }
 
 std::vector<Part> make_parts(const ChatTemplate& chat, std::span<const ChatMessage> messages, GenerationPrompt prompt) {
@@ -70,7 +70,7 @@ std::vector<Part> make_parts(const ChatTemplate& chat, std::span<const ChatMessa
         add(parts, kSystem, *chat.default_system);
     }
     for (const ChatMessage& message : messages) {
-        add(parts, message.role, message.content);
+        add(parts, message.role, chat.trims_content ? trim(message.content) : message.content);
     }
     if (prompt == GenerationPrompt::kAdd && chat_ml) {
         parts.control("<|im_start|>").text(kAssistant).text("\n");
@@ -155,8 +155,9 @@ std::optional<std::string> find_default_system(std::string_view source) {
 }
 
 /// Marks of templates that print more, or something else, than the families do for the same messages.
-constexpr std::array<std::string_view, 6> kUnsupportedMarks = {"<think>", "reasoning_content", "strftime_now",
-                                                               "[INST]",  "<|channel|>",       "enable_thinking"};
+constexpr std::array<std::string_view, 7> kUnsupportedMarks = {
+    "<think>", "reasoning_content", "enable_thinking", "strftime_now", "Cutting Knowledge Date",
+    "[INST]",  "<|channel|>"};
 
 Diagnostic fail_unsupported(std::string_view source, std::string_view why) {
     return error(Code::kUnsupported, "chat template not supported (" + std::string(why) +
@@ -174,15 +175,16 @@ Result<ChatTemplate> parse_chat_template(std::string_view source) {
             return fail_unsupported(source, "it uses " + std::string(mark));
         }
     }
+    bool trims = has("| trim") || has("|trim") || has(".strip()");
     bool chat_ml = has("<|im_start|>") && has("<|im_end|>");
     bool llama3 = has("<|start_header_id|>") && has("<|end_header_id|>") && has("<|eot_id|>");
     if (chat_ml == llama3 || !has("messages")) {
         return fail_unsupported(source, "its control tokens are of no known family");
     }
     if (llama3) {
-        return ChatTemplate{ChatTemplate::Family::kLlama3, std::nullopt};
+        return ChatTemplate{ChatTemplate::Family::kLlama3, std::nullopt, trims};
     }
-    return ChatTemplate{ChatTemplate::Family::kChatMl, find_default_system(source)};
+    return ChatTemplate{ChatTemplate::Family::kChatMl, find_default_system(source), trims};
 }
 
 Result<ChatTemplate> read_chat_template(const GgufFile& file) {

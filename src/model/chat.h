@@ -26,6 +26,8 @@ struct ChatTemplate {
     Family family = Family::kChatMl;
     /// Put first unless the first message is a system one.
     std::optional<std::string> default_system;
+    /// Whether white space at both ends of a content is left out.
+    bool trims_content = false;
 };
 
 enum class GenerationPrompt { kOmit, kAdd };

@@ -17,7 +17,7 @@ namespace ember::model {
 namespace {
 
 constexpr size_t kMaxTextBytes = size_t{1} << 30;  // symbols are numbered and spelled (two bytes a byte) in 32 bits
-constexpr size_t kMaxSpecialTokenBytes = 1024;     // each is compared at every place of a text
+constexpr size_t kMaxSpecialTokenBytes = 256;      // each is compared at every place of a text
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
 /// Control tokens that end a turn or a document, in the vocabularies we know.

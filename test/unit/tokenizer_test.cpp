@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <thread>
 
 #include "model/bpe.h"
 #include "model/chat.h"
@@ -271,6 +272,20 @@ TEST(Tokenizer, UserDefinedTokensAreFoundInAnyText) {
     EXPECT_EQ(tokenizer->decode(Ids{3 + 256, 2}, ShowControl::kHide).value(), "xy");
 }
 
+TEST(Tokenizer, TheFirstEncodeMayComeFromSeveralThreads) {
+    Held tokenizer(tiny_llama());
+    std::vector<Ids> found(4);
+    std::vector<std::thread> threads;
+    for (Ids& ids : found) {
+        threads.emplace_back([&] { ids = encode(*tokenizer, "hello to"); });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(found, std::vector<Ids>(4, encode(*tokenizer, "hello to")));
+    EXPECT_EQ(found[0].size(), 4u);
+}
+
 TEST(Tokenizer, SpecialTokensMatchLongestFirst) {
     SpecialTokens tokens({{"ab", 1}, {"abc", 2}, {"b", 3}, {"abcde", 4}});
     auto match = tokens.find("xabcd", 0);
@@ -392,6 +407,20 @@ TEST(Chat, Llama3) {
     EXPECT_EQ(render_chat(chat, messages),
               "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\na b<|eot_id|>"
               "<|start_header_id|>assistant<|end_header_id|>\n\n");
+}
+
+TEST(Chat, ChatMlWithToolsAndTwoSystemBranches) {
+    // The shape of templates that also know tools: the default message stands in a branch of its own.
+    ChatTemplate chat =
+        parse_chat_template(
+            "{%- if tools %}{{- '<|im_start|>system\\n' }}{%- if messages[0]['role'] == 'system' %}"
+            "{{- messages[0]['content'] }}{%- else %}{{- 'Be good.' }}{%- endif %}{{- '<|im_end|>\\n' }}"
+            "{%- else %}{%- if messages[0]['role'] == 'system' %}{{- '<|im_start|>system\\n' + "
+            "messages[0]['content'] + '<|im_end|>\\n' }}{%- else %}{{- "
+            "\"<|im_start|>system\\nBe good.<|im_end|>\\n\" }}{%- endif %}{%- endif %}")
+            .value();
+    EXPECT_EQ(chat.default_system, "Be good.");
+    EXPECT_FALSE(chat.trims_content);
 }
 
 TEST(Chat, OtherTemplatesAreRefused) {
