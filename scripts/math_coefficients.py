@@ -253,16 +253,10 @@ def print_two_over_pi():
     print("// 58 zero bits and 1158 bits of 2/pi, the last byte first.")
     digits = int(mp.floor(mp.ldexp(2 / mp.pi, 1158)))
     print_array("unsigned char kTwoOverPiBytes[152]", [str(b) for b in digits.to_bytes(152, "little")])
-    print("// For |x| from 2^E on, E = 0, 50, 76, 102: 2/pi less what makes multiples of 4, in parts of 28, 28 and 53 bits.")
-    parts = [[], [], []]
-    for top in (0, -25, -51, -77):
-        rest = mp.ldexp(mp.frac(mp.ldexp(2 / mp.pi, -top)), top)
-        for part, bits in zip(parts, (28, 56, None)):
-            kept = rest if bits is None else mp.ldexp(mp.floor(mp.ldexp(rest, bits - top)), top - bits)
-            part.append(float(kept).hex())
-            rest -= kept
-    for part, values in enumerate(parts):
-        print_array(f"double kTwoOverPiPart{part}[4]", values)
+    print("// For |x| from 2^E on, E = 0, 50, 76, 102: 2/pi less what makes multiples of 4, in two parts.")
+    rests = [mp.ldexp(mp.frac(mp.ldexp(2 / mp.pi, -top)), top) for top in (0, -25, -51, -77)]
+    print_array("double kTwoOverPiHigh[4]", [float(rest).hex() for rest in rests])
+    print_array("double kTwoOverPiLow[4]", [float(rest - mp.mpf(float(rest))).hex() for rest in rests])
 
 
 def main():

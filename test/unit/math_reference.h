@@ -2,6 +2,7 @@
 // slow and simple formulas in that type.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -11,89 +12,75 @@ namespace reference {
 template <class W>
 inline constexpr W kPi = static_cast<W>(3.141592653589793238462643383279502884L);
 template <class W>
+inline constexpr W kInfinity = std::numeric_limits<W>::infinity();
+template <class W>
 inline constexpr W kNaN = std::numeric_limits<W>::quiet_NaN();
 
+/// The recurrence up to 40, from there the asymptotic series; reflection for negative arguments.
 template <class W>
 W digamma(W x) {
-    if (x == 0)
-        return std::copysign(std::numeric_limits<W>::infinity(), -x);
-    if (std::fabs(x) < W(1e-30))
+    if (x == 0) {
+        return std::copysign(kInfinity<W>, -x);
+    }
+    if (std::fabs(x) < W(1e-30)) {
         return -1 / x;
+    }
     if (x < 0) {
-        if (x == std::floor(x))
-            return kNaN<W>;
-        return digamma(-x) - 1 / x - kPi<W> / std::tan(kPi<W> * (x - std::round(x)));
+        W from_integer = x - std::round(x);
+        return from_integer == 0 ? kNaN<W> : digamma(-x) - 1 / x - kPi<W> / std::tan(kPi<W> * from_integer);
     }
     W sum = 0;
-    for (; x < 40; ++x)
+    for (; x < 40; ++x) {
         sum -= 1 / x;
-    W z = 1 / (x * x);
-    W series = z * (W(1) / 12 - z * (W(1) / 120 - z * (W(1) / 252 - z * (W(1) / 240 - z * (W(1) / 132 - z * (W(691) / 32760 - z / 12))))));
+    }
+    W z = 1 / (x * x), series = 0;
+    for (W b : {W(1) / 12, W(-691) / 32760, W(1) / 132, W(-1) / 240, W(1) / 252, W(-1) / 120, W(1) / 12}) {
+        series = z * (series + b);
+    }
     return sum + std::log(x) - 1 / (2 * x) - series;
 }
 
 template <class W>
 W erfc_inverse(W y);
 
+/// Newton's method.
 template <class W>
 W erf_inverse(W x) {
-    if (!(std::fabs(x) <= 1))
-        return kNaN<W>;
-    if (std::fabs(x) > W(0.5))
-        return std::copysign(erfc_inverse(1 - std::fabs(x)), x);
-    W y = x * W(0.886);
-    for (int i = 0; i < 60 && y != 0; ++i) {
-        W step = (std::erf(y) - x) / (2 / std::sqrt(kPi<W>) * std::exp(-y * y));
-        y -= step;
-        if (std::fabs(step) <= std::fabs(y) * std::numeric_limits<W>::epsilon())
-            break;
+    if (!(std::fabs(x) <= 1) || x == 0) {
+        return x == 0 ? x : kNaN<W>;
     }
-    return x == 0 ? x : y;
+    if (std::fabs(x) > W(0.5)) {
+        return std::copysign(erfc_inverse(1 - std::fabs(x)), x);
+    }
+    W y = x * W(0.886), step;
+    do {
+        step = (std::erf(y) - x) / (2 / std::sqrt(kPi<W>) * std::exp(-y * y));
+        y -= step;
+    } while (std::fabs(step) > 2 * std::fabs(y) * std::numeric_limits<W>::epsilon());
+    return y;
 }
 
-/// Newton's method, where y is small on log erfc, whose slope is tame.
+/// Newton's method on log erfc, whose slope is tame.
 template <class W>
 W erfc_inverse(W y) {
-    if (!(y >= 0 && y <= 2))
+    if (!(y >= 0 && y <= 2)) {
         return kNaN<W>;
-    if (y == 0 || y == 2)
-        return y == 0 ? std::numeric_limits<W>::infinity() : -std::numeric_limits<W>::infinity();
-    if (y > 1)
-        return -erfc_inverse(2 - y);
-    if (y >= W(0.5))
-        return erf_inverse(1 - y);
-    W x = std::sqrt(std::max(W(0.1), -std::log(y * std::sqrt(kPi<W>) * std::sqrt(-std::log(y)))));
-    for (int i = 0; i < 60; ++i) {
-        W value = std::erfc(x), slope = -2 / std::sqrt(kPi<W>) * std::exp(-x * x);
-        W step = y > W(0.25) ? (value - y) / slope : std::log(value / y) * value / slope;
-        x -= step;
-        if (std::fabs(step) <= std::fabs(x) * std::numeric_limits<W>::epsilon())
-            break;
     }
+    if (y == 0 || y > 1) {
+        return y == 0 ? kInfinity<W> : -erfc_inverse(2 - y);
+    }
+    if (y >= W(0.5)) {
+        return erf_inverse(1 - y);
+    }
+    W x = std::sqrt(-std::log(y)), step;
+    int steps = 0;
+    do {
+        W value = std::erfc(x);
+        step = y > W(0.25) ? value - y : std::log(value / y) * value;
+        step *= -std::sqrt(kPi<W>) / 2 * std::exp(x * x);
+        x -= step;
+    } while (std::fabs(step) > 2 * std::fabs(x) * std::numeric_limits<W>::epsilon() && ++steps < 60);
     return x;
-}
-
-/// NumPy's divmod, in the type itself: it is defined by its own roundings.
-template <class T>
-T floor_mod(T x, T y) {
-    T rest = std::fmod(x, y);
-    if (rest != 0)
-        return (y < 0) != (rest < 0) ? rest + y : rest;
-    return std::copysign(T(0), y);
-}
-
-template <class T>
-T floor_div(T x, T y) {
-    if (y == 0)
-        return x / y;
-    T rest = std::fmod(x, y);
-    T quotient = (x - rest) / y;
-    if (rest != 0 && (y < 0) != (rest < 0))
-        quotient -= 1;
-    if (quotient == 0)
-        return std::copysign(T(0), x / y);
-    T floored = std::floor(quotient);
-    return quotient - floored > T(0.5) ? floored + 1 : floored;
 }
 
 template <class W>
@@ -103,65 +90,99 @@ W softplus(W x) {
 
 template <class W>
 W logaddexp(W x, W y) {
-    if (x == y)
-        return x + std::log(W(2));
-    return std::fmax(x, y) + std::log1p(std::exp(-std::fabs(x - y)));
+    return x == y ? x + std::log(W(2)) : std::fmax(x, y) + std::log1p(std::exp(-std::fabs(x - y)));
 }
 
-/// The result that W has for f(x) or f(x, y), x and y of type T.
+/// NumPy's mod and floor_divide, in the type itself: they are defined by their own roundings.
+template <class T>
+T floor_mod(T x, T y) {
+    T rest = std::fmod(x, y);
+    if (rest == 0) {
+        return std::copysign(T(0), y);
+    }
+    return (y < 0) != (rest < 0) ? rest + y : rest;
+}
+
+template <class T>
+T floor_div(T x, T y) {
+    T rest = std::fmod(x, y);
+    T quotient = (x - rest) / y;
+    if (rest != 0 && (y < 0) != (rest < 0)) {
+        quotient -= 1;
+    }
+    if (y == 0 || quotient == 0) {
+        return y == 0 ? x / y : std::copysign(T(0), x / y);
+    }
+    T floored = std::floor(quotient);
+    return quotient - floored > T(0.5) ? floored + 1 : floored;
+}
+
+/// One function: `unary` or `wide` takes arguments of the wider type W, `narrow` of the type T that is tested.
 template <class W, class T>
-W evaluate(std::string_view f, T x_narrow, T y_narrow) {
-    W x = x_narrow, y = y_narrow;
-    if (std::isnan(x))
-        return f == "pow" && y == 0 ? 1 : f == "hypot" && std::isinf(y) ? std::numeric_limits<W>::infinity() : x;
-    if (f == "exp") return std::exp(x);
-    if (f == "exp2") return std::exp2(x);
-    if (f == "expm1") return std::expm1(x);
-    if (f == "log") return std::log(x);
-    if (f == "log2") return std::log2(x);
-    if (f == "log10") return std::log10(x);
-    if (f == "log1p") return std::log1p(x);
-    if (f == "sin") return std::sin(x);
-    if (f == "cos") return std::cos(x);
-    if (f == "tan") return std::tan(x);
-    if (f == "asin") return std::asin(x);
-    if (f == "acos") return std::acos(x);
-    if (f == "atan") return std::atan(x);
-    if (f == "sinh") return std::sinh(x);
-    if (f == "cosh") return std::cosh(x);
-    if (f == "tanh") return std::tanh(x);
-    if (f == "asinh") return std::asinh(x);
-    if (f == "acosh") return std::acosh(x);
-    if (f == "atanh") return std::atanh(x);
-    if (f == "cbrt") return std::cbrt(x);
-    if (f == "erf") return std::erf(x);
-    if (f == "erfc") return std::erfc(x);
-    if (f == "erfinv") return erf_inverse(x);
-    if (f == "erfcinv") return erfc_inverse(x);
-    if (f == "sigmoid") return 1 / (1 + std::exp(-x));
-    if (f == "softplus") return softplus(x);
-    if (f == "log_sigmoid") return -softplus(-x);
-    if (f == "lgamma") return std::lgamma(x);
-    if (f == "digamma") return digamma(x);
-    if (f == "pow") return std::pow(x, y);
-    if (f == "atan2") return std::atan2(x, y);
-    if (f == "hypot") return std::hypot(x, y);
-    if (std::isnan(y)) return y;
-    if (f == "fmod") return std::fmod(x_narrow, y_narrow);
-    if (f == "mod") return floor_mod(x_narrow, y_narrow);
-    if (f == "floor_div") return floor_div(x_narrow, y_narrow);
-    if (f == "logaddexp") return logaddexp(x, y);
-    return kNaN<W>;
+struct Function {
+    std::string_view name;
+    W (*unary)(W) = nullptr;
+    W (*wide)(W, W) = nullptr;
+    T (*narrow)(T, T) = nullptr;
+};
+
+template <class W, class T>
+const Function<W, T> kFunctions[] = {
+    {"exp", [](W x) { return std::exp(x); }},
+    {"exp2", [](W x) { return std::exp2(x); }},
+    {"expm1", [](W x) { return std::expm1(x); }},
+    {"log", [](W x) { return std::log(x); }},
+    {"log2", [](W x) { return std::log2(x); }},
+    {"log10", [](W x) { return std::log10(x); }},
+    {"log1p", [](W x) { return std::log1p(x); }},
+    {"sin", [](W x) { return std::sin(x); }},
+    {"cos", [](W x) { return std::cos(x); }},
+    {"tan", [](W x) { return std::tan(x); }},
+    {"asin", [](W x) { return std::asin(x); }},
+    {"acos", [](W x) { return std::acos(x); }},
+    {"atan", [](W x) { return std::atan(x); }},
+    {"sinh", [](W x) { return std::sinh(x); }},
+    {"cosh", [](W x) { return std::cosh(x); }},
+    {"tanh", [](W x) { return std::tanh(x); }},
+    {"asinh", [](W x) { return std::asinh(x); }},
+    {"acosh", [](W x) { return std::acosh(x); }},
+    {"atanh", [](W x) { return std::atanh(x); }},
+    {"cbrt", [](W x) { return std::cbrt(x); }},
+    {"erf", [](W x) { return std::erf(x); }},
+    {"erfc", [](W x) { return std::erfc(x); }},
+    {"erfinv", erf_inverse<W>},
+    {"erfcinv", erfc_inverse<W>},
+    {"sigmoid", [](W x) { return 1 / (1 + std::exp(-x)); }},
+    {"softplus", softplus<W>},
+    {"log_sigmoid", [](W x) { return -softplus(-x); }},
+    {"lgamma", [](W x) { return std::lgamma(x); }},
+    {"digamma", digamma<W>},
+    {"pow", nullptr, [](W x, W y) { return std::pow(x, y); }},
+    {"atan2", nullptr, [](W y, W x) { return std::atan2(y, x); }},
+    {"hypot", nullptr, [](W x, W y) { return std::hypot(x, y); }},
+    {"logaddexp", nullptr, [](W x, W y) { return std::isnan(x) || std::isnan(y) ? kNaN<W> : logaddexp(x, y); }},
+    {"fmod", nullptr, nullptr, [](T x, T y) { return std::fmod(x, y); }},
+    {"mod", nullptr, nullptr, floor_mod<T>},
+    {"floor_div", nullptr, nullptr, floor_div<T>},
+};
+
+/// The exact result of a function, as well as W has it.
+template <class W, class T>
+W evaluate(const Function<W, T>& f, T x, T y) {
+    if (f.unary != nullptr) {
+        return std::isnan(x) ? kNaN<W> : f.unary(x);
+    }
+    return f.wide != nullptr ? f.wide(x, y) : W(f.narrow(x, y));
 }
 
-/// Where a result cancels (lgamma and digamma near roots, logaddexp near 0) the error is measured at this scale instead.
+/// Where a result cancels (lgamma and digamma near roots, logaddexp near 0) the error is measured at this scale
+/// instead.
 template <class W>
 W least_scale(std::string_view f, W x, W y) {
-    if (f == "lgamma" || f == "digamma")
+    if (f == "lgamma" || f == "digamma") {
         return std::fmax(W(1), std::fabs(x));
-    if (f == "logaddexp")
-        return std::fmin(std::fmax(std::fabs(x), std::fabs(y)), W(1));
-    return 0;
+    }
+    return f == "logaddexp" ? std::fmin(std::fmax(std::fabs(x), std::fabs(y)), W(1)) : 0;
 }
 
 }  // namespace reference

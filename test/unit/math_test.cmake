@@ -1,30 +1,37 @@
 # math_test: the math bitcode inlined into loops (math_loops.cpp), once for each instruction set below, against references.
+# The loops are compiled as generated code is: linked with the bitcode, then inlined and vectorised for the target.
 include(${CMAKE_SOURCE_DIR}/cmake/ember_bitcode.cmake)
+
+set(isas base)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  set(EMBER_MATH_ISAS base avx2 avx512)
-else()
-  set(EMBER_MATH_ISAS base)
+  list(APPEND isas avx2 avx512)
 endif()
-set(EMBER_MATH_FLAGS_base "")
-set(EMBER_MATH_FLAGS_avx2 -march=haswell)
-set(EMBER_MATH_FLAGS_avx512 -march=sapphirerapids -mprefer-vector-width=512)
+set(flags_base "")
+set(flags_avx2 -march=haswell)
+set(flags_avx512 -march=sapphirerapids -mprefer-vector-width=512)
+# What the code generator does for a target with FMA, see bitcode.h.
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/math_fma.ll "@ember_math_fma = constant i8 1\n")
+set(fma_avx2 ${CMAKE_CURRENT_BINARY_DIR}/math_fma.ll)
+set(fma_avx512 ${CMAKE_CURRENT_BINARY_DIR}/math_fma.ll)
 
 file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ember/codegen/math/*.cpp)
-ember_compile_bitcode(math_bitcode ember_math_test ${sources})
+ember_compile_bitcode(bitcode ember_math_test ${sources})
 set(objects "")
-foreach(isa ${EMBER_MATH_ISAS})
+foreach(isa ${isas})
   set(stem ${CMAKE_CURRENT_BINARY_DIR}/math_loops_${isa})
   add_custom_command(
     OUTPUT ${stem}.o
-    COMMAND ${EMBER_CLANG} -std=c++20 -O1 -fPIC ${EMBER_MATH_FLAGS_${isa}} -DEMBER_ISA=${isa} -I${CMAKE_SOURCE_DIR}/src -emit-llvm
+    COMMAND ${EMBER_CLANG} -std=c++20 -O1 -fPIC ${flags_${isa}} -DEMBER_ISA=${isa} -I${CMAKE_SOURCE_DIR}/src -emit-llvm
             -c ${CMAKE_CURRENT_SOURCE_DIR}/unit/math_loops.cpp -o ${stem}.loops.bc
-    COMMAND ${EMBER_LLVM_LINK} --suppress-warnings ${stem}.loops.bc --internalize ${math_bitcode} -o ${stem}.bc
-    COMMAND ${EMBER_CLANG} -O2 -fPIC ${EMBER_MATH_FLAGS_${isa}} -c ${stem}.bc -o ${stem}.o
-    DEPENDS ${math_bitcode} unit/math_loops.cpp unit/math_loops.h ${CMAKE_SOURCE_DIR}/src/ember/codegen/math/functions.def
+    COMMAND ${EMBER_LLVM_LINK} --suppress-warnings ${stem}.loops.bc ${fma_${isa}} --internalize ${bitcode} -o ${stem}.bc
+    COMMAND ${EMBER_CLANG} -O2 -fPIC ${flags_${isa}} -c ${stem}.bc -o ${stem}.o
+    DEPENDS ${bitcode} unit/math_loops.cpp unit/math_loops.h ${CMAKE_SOURCE_DIR}/src/ember/codegen/math/functions.def
+    COMMENT "Compiling the math loops for ${isa}"
     VERBATIM)
   list(APPEND objects ${stem}.o)
 endforeach()
 
 add_executable(math_test unit/math_test.cpp ${objects})
+target_compile_definitions(math_test PRIVATE EMBER_MATH_IR_DIR="${CMAKE_CURRENT_BINARY_DIR}/ember_math_test")
 target_link_libraries(math_test PRIVATE GTest::gtest_main Threads::Threads)
 gtest_discover_tests(math_test DISCOVERY_TIMEOUT 60)

@@ -222,13 +222,11 @@ inline constexpr unsigned char kTwoOverPiBytes[152] = {21, 66, 87, 227, 71, 236,
     186, 207, 105, 74, 44, 199, 122, 135, 63, 135, 100, 116, 130, 186, 75, 146, 1, 184, 116, 147, 144, 142, 27, 201,
     109, 88, 241, 174, 247, 234, 88, 148, 127, 16, 228, 16, 79, 102, 165, 216, 54, 112, 55, 77, 125, 244, 213, 9, 127,
     74, 5, 145, 147, 219, 96, 190, 40, 0, 0, 0, 0, 0, 0, 0};
-// For |x| from 2^E on, E = 0, 50, 76, 102: 2/pi less what makes multiples of 4, in parts of 28, 28 and 53 bits.
-inline constexpr double kTwoOverPiPart0[4] = {0x1.45f306c000000p-1, 0x1.b939104000000p-26, 0x1.529fc26000000p-52,
-    0x1.d5f47d4000000p-78};
-inline constexpr double kTwoOverPiPart1[4] = {0x1.c9c882a000000p-29, 0x1.4a7f09c000000p-54, 0x1.57d1f52000000p-80,
-    0x1.a6ee06c000000p-107};
-inline constexpr double kTwoOverPiPart2[4] = {0x1.4fe13abe8fa9ap-59, 0x1.5f47d4d377037p-82, 0x1.4ddc0db629599p-108,
-    0x1.b14acc9e21c82p-135};
+// For |x| from 2^E on, E = 0, 50, 76, 102: 2/pi less what makes multiples of 4, in two parts.
+inline constexpr double kTwoOverPiHigh[4] = {0x1.45f306dc9c883p-1, 0x1.b9391054a7f0ap-26, 0x1.529fc2757d1f5p-52,
+    0x1.d5f47d4d37703p-78};
+inline constexpr double kTwoOverPiLow[4] = {-0x1.6b01ec5417056p-55, -0x1.505c1596447e5p-81, 0x1.a6ee06db14acdp-107,
+    0x1.b6295993c4390p-132};
 // clang-format on
 
 }  // namespace ember_math

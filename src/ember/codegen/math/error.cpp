@@ -48,10 +48,13 @@ EMBER_INLINE T erfc(T x) {
 }
 
 /// erfcinv(e^-(s^2)) / s
-EMBER_INLINE float erfc_inverse_slope(float, float u) { return polynomial(u, Coefficients<float>::erfinv_tail); }
+EMBER_INLINE float erfc_inverse_slope(float, float u) {
+    return polynomial(u, Coefficients<float>::erfinv_tail);
+}
 
 EMBER_INLINE double erfc_inverse_slope(double s, double u) {
-    double near = polynomial(u, Coefficients<double>::erfinv_tail), far = polynomial(u - 0.75, Coefficients<double>::erfinv_far);
+    double near = polynomial(u, Coefficients<double>::erfinv_tail),
+           far = polynomial(u - 0.75, Coefficients<double>::erfinv_far);
     return select(s < 6.25, near, far);
 }
 

@@ -17,6 +17,9 @@ struct ExpLimits<double> {
     static constexpr double kZero = -746.0, kOverflow = 710.0;
 };
 
+template <class T>
+inline constexpr T kLog2E = static_cast<T>(0x1.71547652b82fep0);
+
 /// x = k ln 2 + r.
 template <class T>
 struct ExpReduced {
@@ -27,8 +30,7 @@ struct ExpReduced {
 /// For |x| up to about ExpLimits; `low` is added to x.
 template <class T>
 EMBER_INLINE ExpReduced<T> exp_reduce(T x, T low = -T(0)) {
-    constexpr T kLog2E = static_cast<T>(0x1.71547652b82fep0);
-    Nearest<T> k = nearest_product(x, kLog2E);
+    Nearest<T> k = nearest_product(x, kLog2E<T>);
     T r_high = x - k.value * Format<T>::kLn2High;
     T r_low = k.value * -Format<T>::kLn2Low + low;
     return {k.integer, fast_two_sum(r_high, r_low)};
@@ -41,7 +43,8 @@ EMBER_INLINE T exp_tail(Double<T> r) {
     return square * polynomial(r.high, Coefficients<T>::exp) + r.low;
 }
 
-/// Where e^x is 0, as it is for masked attention scores, 1 is computed and dropped: an underflow is slow on many processors.
+/// Where e^x is 0, as it is for masked attention scores, 1 is computed and dropped: an underflow is slow on many
+/// processors.
 template <class T>
 EMBER_INLINE T exp_bounded(T x) {
     return select(x < ExpLimits<T>::kZero, T(0), at_most(x, ExpLimits<T>::kOverflow));
@@ -55,9 +58,11 @@ EMBER_INLINE T zero_if_underflow(T x, T result) {
 /// For any x. The low part of r is worth an eighth of a unit in the last place here, and left out.
 template <class T>
 EMBER_INLINE T exp(T x) {
-    ExpReduced<T> e = exp_reduce(exp_bounded(x));
-    T r = e.r.high;
-    return zero_if_underflow(x, scale(1 + (r + r * r * polynomial(r, Coefficients<T>::exp)), e.k));
+    T bounded = exp_bounded(x);
+    Nearest<T> k = nearest_product(bounded, kLog2E<T>);
+    T r = bounded - k.value * Format<T>::kLn2High;
+    r = r - k.value * Format<T>::kLn2Low;
+    return zero_if_underflow(x, scale(1 + (r + r * r * polynomial(r, Coefficients<T>::exp)), k.integer));
 }
 
 /// e^(x + low) for any x and a far smaller `low`.

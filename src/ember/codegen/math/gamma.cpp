@@ -1,5 +1,5 @@
-// lgamma and digamma. Both go by the size of the argument: polynomials near 1 and 2, from there recurrences up to 8, Stirling's
-// series beyond, and for negative arguments the reflection formulas.
+// lgamma and digamma. Both go by the size of the argument: polynomials near 1 and 2, from there recurrences up to 8,
+// Stirling's series beyond, and for negative arguments the reflection formulas.
 #include "ember/codegen/math/logarithm.h"
 
 namespace ember_math {
@@ -25,7 +25,8 @@ EMBER_INLINE T from_nearest(T y) {
     return bounded - (shifted - Format<T>::kIntegers);
 }
 
-/// x(x - 1)...r for the r from [3/2, 5/2) that x from [5/2, 8) leads down to, x itself left out; else r is x, the product 1.
+/// x(x - 1)...r for the r from [3/2, 5/2) that x from [5/2, 8) leads down to, x itself left out; else r is x, the
+/// product 1.
 template <class T>
 struct Descent {
     T r, product;
@@ -52,13 +53,16 @@ EMBER_INLINE T lgamma_right(T x) {
     T r = select(small, x + 1, d.r);
     bool one = r < T(1.5);
     T t1 = select(small, x, r - 1), t2 = r - 2;
-    T near = select(one, t1 * polynomial(t1, Coefficients<T>::lgamma_one), t2 * polynomial(t2, Coefficients<T>::lgamma_two));
+    T near =
+        select(one, t1 * polynomial(t1, Coefficients<T>::lgamma_one), t2 * polynomial(t2, Coefficients<T>::lgamma_two));
     Double<T> logarithm = log_parts(select(far, x, select(small, absolute(x), d.product)));
     T inverse = 1 / x;
-    T series = inverse * polynomial(inverse * inverse, Coefficients<T>::lgamma_far) + (GammaConstants<T>::kHalfLog2Pi - T(0.5));
+    T series = inverse * polynomial(inverse * inverse, Coefficients<T>::lgamma_far) +
+               (GammaConstants<T>::kHalfLog2Pi - T(0.5));
     T factor = x - T(0.5);
     T stirling = factor * (logarithm.high - 1) + (factor * logarithm.low + series);
-    return select(far, stirling, select(small, near - logarithm.low - logarithm.high, near + logarithm.low + logarithm.high));
+    return select(far, stirling,
+                  select(small, near - logarithm.low - logarithm.high, near + logarithm.low + logarithm.high));
 }
 
 template <class T>

@@ -5,8 +5,8 @@
 
 namespace ember_math {
 
-/// 1 / log(base) and log(2) / log(base) in two parts. The first has half the digits of its type, or as many as leave room for
-/// an exponent: the products with it are exact.
+/// 1 / log(base) and log(2) / log(base) in two parts. The first has half the digits of its type, or as many as leave
+/// room for an exponent: the products with it are exact.
 template <class T>
 struct Base {
     T per_nat_high, per_nat_low, per_octave_high, per_octave_low;
@@ -22,7 +22,8 @@ struct Bases<float> {
 template <>
 struct Bases<double> {
     static constexpr Base<double> kTwo = {0x1.715476p0, 0x1.4ae0bf85ddf44p-26, 1, 0};
-    static constexpr Base<double> kTen = {0x1.bcb7b1p-2, 0x1.49b9438ca9aaep-28, 0x1.34413509f78p-2, 0x1.fef311f12b358p-46};
+    static constexpr Base<double> kTen = {0x1.bcb7b1p-2, 0x1.49b9438ca9aaep-28, 0x1.34413509f78p-2,
+                                          0x1.fef311f12b358p-46};
 };
 
 template <class T>

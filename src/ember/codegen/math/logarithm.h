@@ -38,8 +38,8 @@ EMBER_INLINE float log_tail(float f) {
     return square * (f * polynomial(f, Coefficients<float>::log) - 0.5f);
 }
 
-/// With s = f / (2 + f): log(1 + f) = 2 atanh s and 2 s = f - s f, so the tail is s (2 s^2 atanh(s^2) - f). Taking f^2/2 out
-/// keeps the error small, for s f = f^2/2 - s f^2/2.
+/// With s = f / (2 + f): log(1 + f) = 2 atanh s and 2 s = f - s f, so the tail is s (2 s^2 atanh(s^2) - f). Taking
+/// f^2/2 out keeps the error small, for s f = f^2/2 - s f^2/2.
 EMBER_INLINE double log_tail(double f) {
     double s = f / (2 + f);
     double z = s * s;
@@ -77,8 +77,8 @@ EMBER_INLINE T log(T x) {
     return log_special(x, log_sum(l.k, l.f));
 }
 
-/// log(2^shift (1 + x + low)) for x >= 0 or a zero shift. 1 + x is rounded to u, and what was lost is added to the reduced
-/// argument: where k is 0 this makes it x again.
+/// log(2^shift (1 + x + low)) for x >= 0 or a zero shift. 1 + x is rounded to u, and what was lost is added to the
+/// reduced argument: where k is 0 this makes it x again.
 template <class T>
 EMBER_INLINE T log1p(T x, T low = -T(0), T shift = -T(0)) {
     Double<T> u = two_sum(T(1), x);

@@ -4,15 +4,16 @@
 
 namespace ember_math {
 
-/// log of a positive x to 68 bits. With s = f / (2 + f): log(1 + f) = 2 s + 2 s^3 (1/3 + s^2 (...)), the quotient, s^3 and the
-/// first coefficient in two parts.
+/// log of a positive x to 68 bits. With s = f / (2 + f): log(1 + f) = 2 s + 2 s^3 (1/3 + s^2 (...)), the quotient, s^3
+/// and the first coefficient in two parts.
 EMBER_INLINE Double<double> long_log(double x) {
     LogReduced<double> l = log_reduce_any(x);
     Double<double> divisor = fast_two_sum(2.0, l.f);
-    double s = l.f / divisor.high;
+    double inverse = 1 / divisor.high;
+    double s = l.f * inverse;
     Double<double> product = two_product(s, divisor.high);
     double missing = l.f - product.high;
-    double s_low = (missing - product.low - s * divisor.low) / divisor.high;
+    double s_low = (missing - product.low - s * divisor.low) * inverse;
 
     Double<double> square = two_product(s, s);
     square.low = square.low + 2 * s * s_low;

@@ -1,8 +1,8 @@
 // What every function of the math bitcode is made of: bit patterns, selects, polynomials, error-free sums and products.
 //
 // The functions are written once for float and double. They are straight-line code, so that a loop which inlines them
-// vectorises: both sides of a choice are computed first and `select` picks one; conversions between integers and floating
-// point go through bit patterns, which every vector unit has. `a * b + c` in one expression may be fused (see
+// vectorises: both sides of a choice are computed first and `select` picks one; conversions between integers and
+// floating point go through bit patterns, which every vector unit has. `a * b + c` in one expression may be fused (see
 // cmake/ember_bitcode.cmake); where a product must be rounded on its own, it is a statement of its own.
 // Tests: test/unit/math_test.cpp.
 #pragma once
@@ -11,13 +11,21 @@
 #define EMBER_EXPORT extern "C" __attribute__((always_inline))
 
 /// Defines ember_<name>_f32 and ember_<name>_f64 from the template ember_math::<function>.
-#define EMBER_EXPORT_UNARY(name, function)                                            \
-    EMBER_EXPORT float ember_##name##_f32(float x) { return ember_math::function(x); } \
-    EMBER_EXPORT double ember_##name##_f64(double x) { return ember_math::function(x); }
+#define EMBER_EXPORT_UNARY(name, function)             \
+    EMBER_EXPORT float ember_##name##_f32(float x) {   \
+        return ember_math::function(x);                \
+    }                                                  \
+    EMBER_EXPORT double ember_##name##_f64(double x) { \
+        return ember_math::function(x);                \
+    }
 
-#define EMBER_EXPORT_BINARY(name, function)                                                          \
-    EMBER_EXPORT float ember_##name##_f32(float x, float y) { return ember_math::function(x, y); }    \
-    EMBER_EXPORT double ember_##name##_f64(double x, double y) { return ember_math::function(x, y); }
+#define EMBER_EXPORT_BINARY(name, function)                      \
+    EMBER_EXPORT float ember_##name##_f32(float x, float y) {    \
+        return ember_math::function(x, y);                       \
+    }                                                            \
+    EMBER_EXPORT double ember_##name##_f64(double x, double y) { \
+        return ember_math::function(x, y);                       \
+    }
 
 /// Whether the target has FMA: 0, unless who links the bitcode gives it another initial value (see bitcode.h).
 extern "C" const unsigned char ember_math_fma;
@@ -118,24 +126,34 @@ EMBER_INLINE T at_least(T x, T bound) {
     return x < bound ? bound : x;
 }
 
-EMBER_INLINE float square_root(float x) { return __builtin_sqrtf(x); }
-EMBER_INLINE double square_root(double x) { return __builtin_sqrt(x); }
-EMBER_INLINE float round_down(float x) { return __builtin_floorf(x); }
-EMBER_INLINE double round_down(double x) { return __builtin_floor(x); }
+EMBER_INLINE float square_root(float x) {
+    return __builtin_sqrtf(x);
+}
+EMBER_INLINE double square_root(double x) {
+    return __builtin_sqrt(x);
+}
+EMBER_INLINE float round_down(float x) {
+    return __builtin_floorf(x);
+}
+EMBER_INLINE double round_down(double x) {
+    return __builtin_floor(x);
+}
 
 /// c[kFirst] + c[kFirst + kStep] x + c[kFirst + 2 kStep] x^2 + ...
 template <int kFirst, int kStep, class T, int N>
 EMBER_INLINE T horner(T x, const T (&c)[N]) {
-    if constexpr (kFirst + kStep >= N)
+    if constexpr (kFirst + kStep >= N) {
         return c[kFirst];
-    else
+    } else {
         return horner<kFirst + kStep, kStep>(x, c) * x + c[kFirst];
+    }
 }
 
-/// c[kFirst] + c[kFirst + 1] x + c[kFirst + 2] x^2 + ... Long ones are two half as long: a processor works on both at once.
+/// c[kFirst] + c[kFirst + 1] x + c[kFirst + 2] x^2 + ... Long ones are two half as long: a processor works on both at
+/// once.
 template <int kFirst = 0, class T, int N>
 EMBER_INLINE T polynomial(T x, const T (&c)[N]) {
-    if constexpr (N - kFirst < 8) {
+    if constexpr (N - kFirst <= 12) {
         return horner<kFirst, 1>(x, c);
     } else {
         T z = x * x;
@@ -178,12 +196,13 @@ EMBER_INLINE constexpr T power_of_two(Bits<T> k) {
     return from_bits<T>((k + Format<T>::kBias) << Format<T>::kMantissaBits);
 }
 
-/// x * 2^k, rounded once, for |k| below twice the range of exponents.
+/// x * 2^k, rounded once, for |k| below twice the range of exponents: by two powers, either of which exists.
 template <class T>
 EMBER_INLINE T scale(T x, Bits<T> k) {
-    constexpr Bits<T> kBias = Format<T>::kBias;
-    Bits<T> half = ((k + 4 * kBias) >> 1) - 2 * kBias;
-    return x * power_of_two<T>(half) * power_of_two<T>(k - half);
+    Bits<T> biased = k + 2 * Format<T>::kBias;
+    Bits<T> half = biased >> 1;
+    return x * from_bits<T>(half << Format<T>::kMantissaBits) *
+           from_bits<T>((biased - half) << Format<T>::kMantissaBits);
 }
 
 /// A number in two parts, the second at most about a unit in the last place of the first.
@@ -217,11 +236,15 @@ EMBER_INLINE T upper_half(T x) {
     return from_bits<T>(to_bits(x) & Format<T>::kUpperHalf);
 }
 
-EMBER_INLINE float fused_multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-EMBER_INLINE double fused_multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
+EMBER_INLINE float fused_multiply_add(float a, float b, float c) {
+    return __builtin_fmaf(a, b, c);
+}
+EMBER_INLINE double fused_multiply_add(double a, double b, double c) {
+    return __builtin_fma(a, b, c);
+}
 
-/// a * b, the low part good to a few units in its last place at least. One of the two ways is left when the code generator
-/// has set ember_math_fma.
+/// a * b, the low part good to a few units in its last place at least. One of the two ways is left when the code
+/// generator has set ember_math_fma.
 template <class T>
 EMBER_INLINE Double<T> two_product(T a, T b) {
     T product = a * b;

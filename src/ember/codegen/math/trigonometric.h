@@ -1,9 +1,9 @@
 // Argument reduction of the trigonometric functions, exact enough for every finite argument and without a branch:
 // |x| = (quadrant + 4 n) pi/2 + r with |r| <= pi/4, r in two parts.
 //
-// Both types multiply by the digits of 2/pi that matter for the argument's exponent (Payne and Hanek): digits further up make
-// multiples of 4, digits further down are below the precision of r. float has its digits in doubles, whose products with
-// a 24-bit argument are exact; double has them in integers.
+// Both types multiply by the digits of 2/pi that matter for the argument's exponent (Payne and Hanek): digits further
+// up make multiples of 4, digits further down are below the precision of r. float has its digits in doubles, double in
+// integers.
 #pragma once
 
 #include "ember/codegen/math/coefficients.h"
@@ -17,25 +17,23 @@ struct Reduced {
     Bits<T> quadrant;
 };
 
-/// The part of a 28-bit-aligned table for |x|.
-EMBER_INLINE double two_over_pi_part(double y, const double (&part)[4]) {
-    double low = select(y < 0x1p50, part[0], part[1]);
-    double high = select(y < 0x1p102, part[2], part[3]);
+/// The entry of a table of 2/pi for y >= 0.
+EMBER_INLINE double two_over_pi(double y, const double (&table)[4]) {
+    double low = select(y < 0x1p50, table[0], table[1]);
+    double high = select(y < 0x1p102, table[2], table[3]);
     return select(y < 0x1p76, low, high);
 }
 
 EMBER_INLINE Reduced<float> reduce_angle(float x) {
     double y = absolute(x);
-    double product0 = y * two_over_pi_part(y, kTwoOverPiPart0);
-    double product1 = y * two_over_pi_part(y, kTwoOverPiPart1);
-    double product2 = y * two_over_pi_part(y, kTwoOverPiPart2);
-    Nearest<double> n0 = nearest(product0);
-    Nearest<double> n1 = nearest(product1);
-    double turns = (product0 - n0.value) + (product1 - n1.value) + product2;
-    Nearest<double> n2 = nearest(turns);
-    double r = (turns - n2.value) * Format<double>::kHalfPiHigh;
+    Double<double> product = two_product(y, two_over_pi(y, kTwoOverPiHigh));
+    Nearest<double> n0 = nearest(product.high);
+    double turns = (product.high - n0.value) + product.low;
+    turns = y * two_over_pi(y, kTwoOverPiLow) + turns;
+    Nearest<double> n1 = nearest(turns);
+    double r = (turns - n1.value) * Format<double>::kHalfPiHigh;
     float high = static_cast<float>(r);
-    return {{high, static_cast<float>(r - high)}, static_cast<u32>(n0.integer + n1.integer + n2.integer)};
+    return {{high, static_cast<float>(r - high)}, static_cast<u32>(n0.integer + n1.integer)};
 }
 
 template <class Integer>
@@ -45,8 +43,12 @@ EMBER_INLINE Integer load_unaligned(const unsigned char* bytes) {
     return value;
 }
 
-EMBER_INLINE u64 low_word(u64 x) { return x & 0xffff'ffffu; }
-EMBER_INLINE u64 high_word(u64 x) { return x >> 32; }
+EMBER_INLINE u64 low_word(u64 x) {
+    return x & 0xffff'ffffu;
+}
+EMBER_INLINE u64 high_word(u64 x) {
+    return x >> 32;
+}
 
 /// |x| 2/pi modulo 4 as a fixed-point number of 128 bits, two of them before the point. For finite |x| >= 1/2.
 struct Turns {
@@ -60,7 +62,8 @@ EMBER_INLINE Turns turns_of(double x) {
     // |x| = m 2^p with p a multiple of 8: the window of 192 bits of 2/pi starts at a byte.
     u64 m = ((bits & 0xf'ffff'ffff'ffff) | 0x10'0000'0000'0000) << (exponent & 7);
     const unsigned char* window = kTwoOverPiBytes + (256 - (exponent >> 3));
-    u64 w01 = load_unaligned<u64>(window + 16), w23 = load_unaligned<u64>(window + 8), w45 = load_unaligned<u64>(window);
+    u64 w01 = load_unaligned<u64>(window + 16), w23 = load_unaligned<u64>(window + 8),
+        w45 = load_unaligned<u64>(window);
     u64 w0 = high_word(w01), w1 = low_word(w01), w2 = high_word(w23), w3 = low_word(w23);
     u64 w4 = high_word(w45), w5 = low_word(w45);
     u64 m0 = high_word(m), m1 = low_word(m);
