@@ -1,6 +1,7 @@
 #include "ember/ir/builder.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ember::ir {
 namespace {
@@ -60,6 +61,12 @@ bool may_merge(const NodeSpec& spec) {
     return spec.regions.empty() && spec.op != Op::k_host_call;
 }
 
+std::vector<ValueId> result_ids(const Node& node) {
+    std::vector<ValueId> results(node.result_count);
+    std::iota(results.begin(), results.end(), node.first_result);
+    return results;
+}
+
 }  // namespace
 
 GraphBuilder::GraphBuilder(std::string name, const Module* module) : module_(module) {
@@ -73,20 +80,12 @@ ValueId GraphBuilder::param(TensorType type, ParamKind kind) {
     return id;
 }
 
-Result<std::vector<ValueId>> GraphBuilder::add(NodeSpec spec) {
-    for (ValueId operand : spec.operands) {
-        check(operand < graph_.values.size(), "operand of another graph");
+const Node* GraphBuilder::find_node(const NodeSpec& spec, size_t hash, Stated stated) const {
+    auto found = known_.find(hash);
+    if (!may_merge(spec) || found == known_.end()) {
+        return nullptr;
     }
-    normalize(spec.op, spec.attributes);
-    size_t hash = hash_spec(spec);
-    auto ids = [](const Node& node) {
-        std::vector<ValueId> results;
-        for (uint32_t k = 0; k < node.result_count; ++k) {
-            results.push_back(node.result(k));
-        }
-        return results;
-    };
-    auto stated_as = [&](const Node& node) {
+    auto agrees = [&](const Node& node) {
         for (uint32_t k = 0; k < spec.stated.size(); ++k) {
             if (k >= node.result_count || graph_.type(node.result(k)) != spec.stated[k]) {
                 return false;
@@ -94,16 +93,30 @@ Result<std::vector<ValueId>> GraphBuilder::add(NodeSpec spec) {
         }
         return true;
     };
-    if (may_merge(spec)) {
-        if (auto found = known_.find(hash); found != known_.end()) {
-            for (NodeId id : found->second) {
-                const Node& node = graph_.nodes[id];
-                if (node.op == spec.op && node.operands == spec.operands && node.attributes == spec.attributes &&
-                    stated_as(node)) {
-                    return ids(node);
-                }
-            }
+    for (NodeId id : found->second) {
+        const Node& node = graph_.nodes[id];
+        if (node.op == spec.op && node.operands == spec.operands && node.attributes == spec.attributes &&
+            (stated == Stated::kIgnored || agrees(node))) {
+            return &node;
         }
+    }
+    return nullptr;
+}
+
+std::vector<ValueId> GraphBuilder::find(NodeSpec spec) const {
+    normalize(spec.op, spec.attributes);
+    const Node* node = find_node(spec, hash_spec(spec), Stated::kIgnored);
+    return node == nullptr ? std::vector<ValueId>() : result_ids(*node);
+}
+
+Result<std::vector<ValueId>> GraphBuilder::add(NodeSpec spec) {
+    for (ValueId operand : spec.operands) {
+        check(operand < graph_.values.size(), "operand of another graph");
+    }
+    normalize(spec.op, spec.attributes);
+    size_t hash = hash_spec(spec);
+    if (const Node* node = find_node(spec, hash, Stated::kMustAgree)) {
+        return result_ids(*node);
     }
     EMBER_TRY(std::vector<TensorType> types, infer_types(graph_, spec, module_));
     auto id = static_cast<NodeId>(graph_.nodes.size());
@@ -116,7 +129,7 @@ Result<std::vector<ValueId>> GraphBuilder::add(NodeSpec spec) {
     }
     known_[hash].push_back(id);
     graph_.nodes.push_back(std::move(node));
-    return ids(graph_.nodes.back());
+    return result_ids(graph_.nodes.back());
 }
 
 Result<ValueId> GraphBuilder::add_one(NodeSpec spec) {

@@ -35,6 +35,8 @@ public:
     /// table; optional ones that say what their absence says are left out.
     Result<std::vector<ValueId>> add(NodeSpec spec);
     Result<ValueId> add_one(NodeSpec spec);
+    /// The results of the node that has this op, operands and attributes, whatever types are stated; empty: none yet.
+    std::vector<ValueId> find(NodeSpec spec) const;
     /// For compiler passes, whose nodes are right by construction: a Diagnostic becomes an InternalError.
     ValueId make(Op op, std::vector<ValueId> operands, std::vector<Attribute> attributes = {});
     std::vector<ValueId> make_node(NodeSpec spec);
@@ -53,6 +55,9 @@ public:
     Graph take() { return std::move(graph_); }
 
 private:
+    enum class Stated { kMustAgree, kIgnored };
+    const Node* find_node(const NodeSpec& spec, size_t hash, Stated stated) const;
+
     Graph graph_;
     const Module* module_;
     std::unordered_map<size_t, std::vector<NodeId>> known_;

@@ -169,6 +169,7 @@ struct Builder {
     GraphBuilder& graph;
     const Formula& formula;
     const FormulaVariables& variables;
+    const MakeNode& make;
 
     ValueId build(uint32_t at, DType expected) {
         const Formula::Node& node = formula.nodes[at];
@@ -204,7 +205,7 @@ struct Builder {
         build_where([&](const Formula::Node& child) { return child.kind == Formula::Kind::kVariable; });
         build_where([&](const Formula::Node& child) { return child.kind == Formula::Kind::kOp; });
         build_where([&](const Formula::Node&) { return true; });
-        return graph.make(node.op, std::move(operands));
+        return make(node.op, std::move(operands));
     }
 };
 
@@ -239,8 +240,14 @@ const std::vector<Formula>& formulas(std::string_view text) {
     return *entry;
 }
 
+ValueId build_formula(GraphBuilder& builder, const Formula& formula, const FormulaVariables& variables, DType dtype,
+                      const MakeNode& make) {
+    return Builder{builder, formula, variables, make}.build(static_cast<uint32_t>(formula.nodes.size()) - 1, dtype);
+}
+
 ValueId build_formula(GraphBuilder& builder, const Formula& formula, const FormulaVariables& variables, DType dtype) {
-    return Builder{builder, formula, variables}.build(static_cast<uint32_t>(formula.nodes.size()) - 1, dtype);
+    return build_formula(builder, formula, variables, dtype,
+                         [&](Op op, std::vector<ValueId> operands) { return builder.make(op, std::move(operands)); });
 }
 
 }  // namespace ember::ir

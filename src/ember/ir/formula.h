@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -55,5 +56,9 @@ const std::vector<Formula>& formulas(std::string_view text);
 
 /// Appends the nodes of a formula; `dtype` is that of numbers that stand alone.
 ValueId build_formula(GraphBuilder& builder, const Formula& formula, const FormulaVariables& variables, DType dtype);
+/// The same, its nodes made by `make`.
+using MakeNode = std::function<ValueId(Op op, std::vector<ValueId> operands)>;
+ValueId build_formula(GraphBuilder& builder, const Formula& formula, const FormulaVariables& variables, DType dtype,
+                      const MakeNode& make);
 
 }  // namespace ember::ir

@@ -1,0 +1,49 @@
+// Rebuilding of modules and graphs; see rebuild.h.
+#include "ember/rewrite/rebuild.h"
+
+namespace ember::rewrite {
+
+using ir::Graph;
+using ir::kNone;
+using ir::NodeSpec;
+using ir::ValueId;
+
+ir::Module rebuild_functions(ir::Module module, const std::function<Graph(const Graph&, const ir::Module&)>& rebuild) {
+    for (size_t i = module.functions.size(); i-- > 0;) {
+        module.functions[i] = rebuild(module.functions[i], module);
+    }
+    return module;
+}
+
+Graph rebuild_graph(const Graph& graph, const ir::Module& module, const RewriteNode& rewrite) {
+    ir::GraphBuilder builder(graph.name, &module);
+    std::vector<ValueId> map(graph.values.size(), kNone);
+    for (const ir::Param& param : graph.params) {
+        map[param.value] = builder.param(graph.type(param.value), param.kind);
+    }
+    for (const ir::Node& node : graph.nodes) {
+        NodeSpec spec{node.op, {}, node.attributes, {}, {}};
+        for (ValueId operand : node.operands) {
+            spec.operands.push_back(map[operand]);
+        }
+        for (const auto& region : node.regions) {
+            spec.regions.push_back(std::make_shared<const Graph>(rebuild_graph(*region, module, rewrite)));
+        }
+        for (uint32_t k = 0; k < node.result_count; ++k) {
+            spec.stated.push_back(graph.type(node.result(k)));
+        }
+        std::vector<ValueId> results = rewrite(builder, spec);
+        if (results.empty()) {
+            results = builder.make_node(std::move(spec));
+        }
+        for (uint32_t k = 0; k < node.result_count; ++k) {
+            map[node.result(k)] = results[k];
+        }
+    }
+    for (const ir::Output& output : graph.outputs) {
+        builder.output(map[output.value], output.updates);
+    }
+    return builder.take();
+}
+
+}  // namespace ember::rewrite
