@@ -259,6 +259,7 @@ TEST(Map, FloatsFollowIeee) {
     EXPECT_DOUBLE_EQ(on_doubles(Op::k_digamma, 1), -0.57721566490153286);
     EXPECT_DOUBLE_EQ(on_doubles(Op::k_digamma, -0.5), 0.03648997397857652);
     EXPECT_TRUE(std::isnan(on_doubles(Op::k_digamma, -3)));
+    EXPECT_EQ(on_doubles(Op::k_digamma, -5e-324), kInfinity);
     EXPECT_EQ(one(Op::k_mul, {scalar(DType::kF32, 1e38), scalar(DType::kF32, 10.0)}).at_double(0), kInfinity);
     EXPECT_EQ(
         one(Op::k_fma, {scalar(DType::kF64, 1 + 0x1p-52), scalar(DType::kF64, 1 - 0x1p-52), scalar(DType::kF64, -1.0)})

@@ -89,7 +89,7 @@ long double digamma(long double x) {
         return std::copysign(kInfinity, -x);
     }
     if (x < 0) {
-        long double rest = x - std::floor(x);
+        long double rest = x - std::nearbyint(x);
         return rest == 0 ? kNaN : digamma(1 - x) - kPi / std::tan(kPi * rest);
     }
     if (std::isinf(x) || std::isnan(x)) {
