@@ -10,8 +10,8 @@ lowest degree whose error stays under the bound of its type, then rounded coeffi
 import functools
 import sys
 import textwrap
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 import mpmath as mp
 
@@ -72,14 +72,27 @@ def to_fraction(y):
 
 
 def erfcx_table(top, **bits):
-    return Table("erfcx", "e^(y^2) erfc y = erfcx(u) / (y + 2), u = (y - 1.5) / (y + 2)", to_fraction(0.89), to_fraction(top),
-                 lambda u: erfcx(from_fraction(u)) * (from_fraction(u) + 2),
-                 lambda u: 1 / (erfcx(from_fraction(u)) * (from_fraction(u) + 2)), **bits)
+    return Table(
+        "erfcx",
+        "e^(y^2) erfc y = erfcx(u) / (y + 2), u = (y - 1.5) / (y + 2)",
+        to_fraction(0.89),
+        to_fraction(top),
+        lambda u: erfcx(from_fraction(u)) * (from_fraction(u) + 2),
+        lambda u: 1 / (erfcx(from_fraction(u)) * (from_fraction(u) + 2)),
+        **bits,
+    )
 
 
 def erf_tail_table(top, **bits):
-    return Table("erf_tail", "log(erfc y) = erf_tail(y - 1)", 0.89 - 1, top - 1,
-                 lambda v: mp.log(mp.erfc(v + 1)), lambda v: mp.erfc(v + 1) / mp.erf(v + 1), **bits)
+    return Table(
+        "erf_tail",
+        "log(erfc y) = erf_tail(y - 1)",
+        0.89 - 1,
+        top - 1,
+        lambda v: mp.log(mp.erfc(v + 1)),
+        lambda v: mp.erfc(v + 1) / mp.erf(v + 1),
+        **bits,
+    )
 
 
 def erfinv_tail_table(name, low, top, center=0, **bits):
@@ -87,8 +100,15 @@ def erfinv_tail_table(name, low, top, center=0, **bits):
         s = from_fraction(v + center)
         return erfc_inverse(mp.exp(-square(s))) / s
 
-    return Table(name, f"erfcinv(e^-(s^2)) = s {name}((s - 1.5) / (s + 2) - {center})", to_fraction(low) - center,
-                 to_fraction(top) - center, slope, lambda v: 1 / slope(v), **bits)
+    return Table(
+        name,
+        f"erfcinv(e^-(s^2)) = s {name}((s - 1.5) / (s + 2) - {center})",
+        to_fraction(low) - center,
+        to_fraction(top) - center,
+        slope,
+        lambda v: 1 / slope(v),
+        **bits,
+    )
 
 
 def gamma_far(z):
@@ -104,64 +124,208 @@ def digamma_far(z):
 DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.4616)
 
 TABLES = [
-    Table("exp", "e^r = 1 + r + r^2 exp(r)", -LN2_HALF, LN2_HALF,
-          lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / abs(mp.expm1(r))),
-    Table("exp2", "2^r = 1 + r exp2(r)", -0.5001, 0.5001,
-          lambda r: mp.expm1(r * mp.log(2)) / r, lambda r: r / 2**r),
-    Table("log", "log(1 + f) = f - f^2/2 + f^3 log(f)", mp.sqrt(0.5) - 1.0001, mp.sqrt(2) - 0.9999,
-          lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, lambda f: f**3 / mp.log1p(f), bits_f64=None),
-    Table("sin", "sin r = r + r^3 sin(r^2)", 0, square(QUARTER_PI),
-          even(lambda r: (mp.sin(r) - r) / r**3), even(lambda r: r**3 / mp.sin(r))),
-    Table("cos", "cos r = 1 - r^2/2 + r^4 cos(r^2)", 0, square(QUARTER_PI),
-          even(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4), even(lambda r: r**4 / mp.cos(r))),
-    Table("tan", "tan r = r + r^3 tan(r^2)", 0, square(QUARTER_PI),
-          even(lambda r: (mp.tan(r) - r) / r**3), even(lambda r: r**3 / mp.tan(r))),
-    Table("asin", "asin x = x + x^3 asin(x^2)", 0, 0.2501,
-          even(lambda x: (mp.asin(x) - x) / x**3), even(lambda x: x**3 / mp.asin(x))),
-    Table("atan", "atan x = x + x^3 atan(x^2)", 0, 0.3165,
-          even(lambda x: (mp.atan(x) - x) / x**3), even(lambda x: x**3 / mp.atan(x))),
-    Table("sinh", "sinh r = r + r^3 sinh(r^2)", 0, square(LN2_HALF),
-          even(lambda r: (mp.sinh(r) - r) / r**3), even(lambda r: r**3 / mp.sinh(r))),
-    Table("cosh", "cosh r = 1 + r^2 cosh(r^2)", 0, square(LN2_HALF),
-          even(lambda r: (mp.cosh(r) - 1) / r**2), even(lambda r: r**2 / mp.cosh(r))),
-    Table("tanh", "tanh x = x + x^3 tanh(x^2)", 0, 0.3137,
-          even(lambda x: (mp.tanh(x) - x) / x**3), even(lambda x: x**3 / mp.tanh(x))),
-    Table("atanh", "atanh s = s + s^3 atanh(s^2)", 0, square(ATANH_TOP),
-          even(lambda s: (mp.atanh(s) - s) / s**3), even(lambda s: s**3 / mp.atanh(s))),
-    Table("long_log", "atanh s = s + s^3 (1/3 + s^2 long_log(s^2))", 0, square(ATANH_TOP),
-          even(lambda s: (mp.atanh(s) - s - s**3 / 3) / s**5), even(lambda s: s**5 / mp.atanh(s)), bits_f32=None, bits_f64=68),
-    Table("short_log2", "log2(1 + f) = f short_log2(f), for a power in float", mp.sqrt(0.5) - 1.0001, mp.sqrt(2) - 0.9999,
-          lambda f: mp.log1p(f) / f / mp.log(2), lambda f: f / mp.log1p(f), bits_f32=None, bits_f64=37),
-    Table("short_exp2", "2^r = short_exp2(r), for a power in float", -0.5001, 0.5001,
-          lambda r: mp.mpf(2) ** r, lambda r: mp.mpf(2) ** -r, bits_f32=None, bits_f64=29),
-    Table("cbrt", "the first guess of the cube root of m", 1, 2,
-          lambda m: mp.cbrt(m), lambda m: 1 / mp.cbrt(m), bits_f32=11, bits_f64=19),
-    Table("erf", "erf x = x + x erf(x^2)", 0, 0.811,
-          even(lambda x: mp.erf(x) / x - 1), even(lambda x: x / mp.erf(x))),
+    Table(
+        "exp",
+        "e^r = 1 + r + r^2 exp(r)",
+        -LN2_HALF,
+        LN2_HALF,
+        lambda r: (mp.expm1(r) - r) / r**2,
+        lambda r: r**2 / abs(mp.expm1(r)),
+    ),
+    Table("exp2", "2^r = 1 + r exp2(r)", -0.5001, 0.5001, lambda r: mp.expm1(r * mp.log(2)) / r, lambda r: r / 2**r),
+    Table(
+        "log",
+        "log(1 + f) = f - f^2/2 + f^3 log(f)",
+        mp.sqrt(0.5) - 1.0001,
+        mp.sqrt(2) - 0.9999,
+        lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3,
+        lambda f: f**3 / mp.log1p(f),
+        bits_f64=None,
+    ),
+    Table(
+        "sin",
+        "sin r = r + r^3 sin(r^2)",
+        0,
+        square(QUARTER_PI),
+        even(lambda r: (mp.sin(r) - r) / r**3),
+        even(lambda r: r**3 / mp.sin(r)),
+    ),
+    Table(
+        "cos",
+        "cos r = 1 - r^2/2 + r^4 cos(r^2)",
+        0,
+        square(QUARTER_PI),
+        even(lambda r: (mp.cos(r) - 1 + r**2 / 2) / r**4),
+        even(lambda r: r**4 / mp.cos(r)),
+    ),
+    Table(
+        "tan",
+        "tan r = r + r^3 tan(r^2)",
+        0,
+        square(QUARTER_PI),
+        even(lambda r: (mp.tan(r) - r) / r**3),
+        even(lambda r: r**3 / mp.tan(r)),
+    ),
+    Table(
+        "asin",
+        "asin x = x + x^3 asin(x^2)",
+        0,
+        0.2501,
+        even(lambda x: (mp.asin(x) - x) / x**3),
+        even(lambda x: x**3 / mp.asin(x)),
+    ),
+    Table(
+        "atan",
+        "atan x = x + x^3 atan(x^2)",
+        0,
+        0.3165,
+        even(lambda x: (mp.atan(x) - x) / x**3),
+        even(lambda x: x**3 / mp.atan(x)),
+    ),
+    Table(
+        "sinh",
+        "sinh r = r + r^3 sinh(r^2)",
+        0,
+        square(LN2_HALF),
+        even(lambda r: (mp.sinh(r) - r) / r**3),
+        even(lambda r: r**3 / mp.sinh(r)),
+    ),
+    Table(
+        "cosh",
+        "cosh r = 1 + r^2 cosh(r^2)",
+        0,
+        square(LN2_HALF),
+        even(lambda r: (mp.cosh(r) - 1) / r**2),
+        even(lambda r: r**2 / mp.cosh(r)),
+    ),
+    Table(
+        "tanh",
+        "tanh x = x + x^3 tanh(x^2)",
+        0,
+        0.3137,
+        even(lambda x: (mp.tanh(x) - x) / x**3),
+        even(lambda x: x**3 / mp.tanh(x)),
+    ),
+    Table(
+        "atanh",
+        "atanh s = s + s^3 atanh(s^2)",
+        0,
+        square(ATANH_TOP),
+        even(lambda s: (mp.atanh(s) - s) / s**3),
+        even(lambda s: s**3 / mp.atanh(s)),
+    ),
+    Table(
+        "long_log",
+        "atanh s = s + s^3 (1/3 + s^2 long_log(s^2))",
+        0,
+        square(ATANH_TOP),
+        even(lambda s: (mp.atanh(s) - s - s**3 / 3) / s**5),
+        even(lambda s: s**5 / mp.atanh(s)),
+        bits_f32=None,
+        bits_f64=68,
+    ),
+    Table(
+        "short_log2",
+        "log2(1 + f) = f short_log2(f), for a power in float",
+        mp.sqrt(0.5) - 1.0001,
+        mp.sqrt(2) - 0.9999,
+        lambda f: mp.log1p(f) / f / mp.log(2),
+        lambda f: f / mp.log1p(f),
+        bits_f32=None,
+        bits_f64=37,
+    ),
+    Table(
+        "short_exp2",
+        "2^r = short_exp2(r), for a power in float",
+        -0.5001,
+        0.5001,
+        lambda r: mp.mpf(2) ** r,
+        lambda r: mp.mpf(2) ** -r,
+        bits_f32=None,
+        bits_f64=29,
+    ),
+    Table(
+        "cbrt",
+        "the first guess of the cube root of m",
+        1,
+        2,
+        lambda m: mp.cbrt(m),
+        lambda m: 1 / mp.cbrt(m),
+        bits_f32=11,
+        bits_f64=19,
+    ),
+    Table("erf", "erf x = x + x erf(x^2)", 0, 0.811, even(lambda x: mp.erf(x) / x - 1), even(lambda x: x / mp.erf(x))),
     erf_tail_table(4, bits_f64=None, start=6),
     erf_tail_table(6, bits_f32=None, start=15),
     erfcx_table(10.2, bits_f64=None, start=7),
     erfcx_table(27.4, bits_f32=None, start=18),
-    Table("erfinv", "erfinv x = x erfinv(x^2)", 0, square(0.626),
-          even(lambda x: erfc_inverse(1 - x) / x), even(lambda x: x / erfc_inverse(1 - x)), start=6),
+    Table(
+        "erfinv",
+        "erfinv x = x erfinv(x^2)",
+        0,
+        square(0.626),
+        even(lambda x: erfc_inverse(1 - x) / x),
+        even(lambda x: x / erfc_inverse(1 - x)),
+        start=6,
+    ),
     erfinv_tail_table("erfinv_tail", 0.98, 10.2, bits_f64=None, start=9),
     erfinv_tail_table("erfinv_tail", 0.98, 6.3, bits_f32=None, start=18),
     erfinv_tail_table("erfinv_far", 6.2, 27.4, 0.75, bits_f32=None, start=18),
-    Table("lgamma_one", "lgamma(1 + t) = t lgamma_one(t)", -0.2501, 0.5001,
-          lambda t: mp.loggamma(1 + t) / t, lambda t: t / mp.loggamma(1 + t), start=6),
-    Table("lgamma_two", "lgamma(2 + t) = t lgamma_two(t)", -0.5001, 0.5001,
-          lambda t: mp.loggamma(2 + t) / t, lambda t: t / mp.loggamma(2 + t), start=6),
-    Table("lgamma_far", "lgamma x = (x - 1/2) log x - x + log(2 pi)/2 + lgamma_far(1 / x^2) / x", 0, square(0.1251),
-          gamma_far, lambda z: mp.sqrt(z) / mp.loggamma(1 / mp.sqrt(z))),
-    Table("digamma_near", "digamma(3/2 + t) = (3/2 - root + t) digamma_near(t)", -0.5001, 0.5001,
-          lambda t: mp.digamma(t + 1.5) / (t + 1.5 - DIGAMMA_ROOT), lambda t: (t + 1.5 - DIGAMMA_ROOT) / mp.digamma(t + 1.5),
-          start=6),
-    Table("digamma_far", "digamma x = log x - 1 / (2 x) - digamma_far(1 / x^2) / x^2", 0, square(0.1251),
-          digamma_far, lambda z: z / mp.digamma(1 / mp.sqrt(z))),
-    Table("sinpi", "sin(pi f) = f sinpi(f^2)", 0, 0.2501,
-          even(lambda f: mp.sinpi(f) / f), even(lambda f: f / mp.sinpi(f))),
-    Table("cotpi", "pi f cot(pi f) = 1 + f^2 cotpi(f^2)", 0, 0.2501,
-          even(lambda f: (mp.pi * f * mp.cospi(f) / mp.sinpi(f) - 1) / f**2), even(lambda f: f**2), start=5),
+    Table(
+        "lgamma_one",
+        "lgamma(1 + t) = t lgamma_one(t)",
+        -0.2501,
+        0.5001,
+        lambda t: mp.loggamma(1 + t) / t,
+        lambda t: t / mp.loggamma(1 + t),
+        start=6,
+    ),
+    Table(
+        "lgamma_two",
+        "lgamma(2 + t) = t lgamma_two(t)",
+        -0.5001,
+        0.5001,
+        lambda t: mp.loggamma(2 + t) / t,
+        lambda t: t / mp.loggamma(2 + t),
+        start=6,
+    ),
+    Table(
+        "lgamma_far",
+        "lgamma x = (x - 1/2) log x - x + log(2 pi)/2 + lgamma_far(1 / x^2) / x",
+        0,
+        square(0.1251),
+        gamma_far,
+        lambda z: mp.sqrt(z) / mp.loggamma(1 / mp.sqrt(z)),
+    ),
+    Table(
+        "digamma_near",
+        "digamma(3/2 + t) = (3/2 - root + t) digamma_near(t)",
+        -0.5001,
+        0.5001,
+        lambda t: mp.digamma(t + 1.5) / (t + 1.5 - DIGAMMA_ROOT),
+        lambda t: (t + 1.5 - DIGAMMA_ROOT) / mp.digamma(t + 1.5),
+        start=6,
+    ),
+    Table(
+        "digamma_far",
+        "digamma x = log x - 1 / (2 x) - digamma_far(1 / x^2) / x^2",
+        0,
+        square(0.1251),
+        digamma_far,
+        lambda z: z / mp.digamma(1 / mp.sqrt(z)),
+    ),
+    Table(
+        "sinpi", "sin(pi f) = f sinpi(f^2)", 0, 0.2501, even(lambda f: mp.sinpi(f) / f), even(lambda f: f / mp.sinpi(f))
+    ),
+    Table(
+        "cotpi",
+        "pi f cot(pi f) = 1 + f^2 cotpi(f^2)",
+        0,
+        0.2501,
+        even(lambda f: (mp.pi * f * mp.cospi(f) / mp.sinpi(f) - 1) / f**2),
+        even(lambda f: f**2),
+        start=5,
+    ),
 ]
 
 
@@ -260,7 +424,7 @@ def print_two_over_pi():
 
 
 def main():
-    print("// Polynomials of the scalar math functions, constant term first. Generated by scripts/math_coefficients.py.")
+    print("// Polynomials of the math functions, constant term first. Generated by scripts/math_coefficients.py.")
     print("#pragma once\n\nnamespace ember_math {\n")
     print("template <class T>\nstruct Coefficients;\n")
     print("// clang-format off")

@@ -17,7 +17,7 @@ EMBER_INLINE float fmod(float x, float y) {
     }
     rest = select(rest < 0, rest + divisor, rest);
     float result = select(divisor == kInfinity<double>, x, with_sign_of(static_cast<float>(rest), x));
-    return select((absolute(x) < kInfinity<float>)&(divisor > 0), result, kNaN<float>);
+    return select((divisor > 0) & (absolute(x) < kInfinity<float>), result, kNaN<float>);
 }
 
 /// y = significand 2^(exponent - 1075) for finite y > 0.

@@ -102,7 +102,7 @@ EMBER_INLINE T atan(T x) {
 template <class T>
 EMBER_INLINE T atan2(T y, T x) {
     T v = absolute(y), u = absolute(x);
-    bool both_infinite = (u == kInfinity<T>)&(v == kInfinity<T>);
+    bool both_infinite = u == kInfinity<T> && v == kInfinity<T>;
     T factor = select((u > Format<T>::kMax / 4) | (v > Format<T>::kMax / 4), T(0.25), T(1));
     u = select(both_infinite | ((u == 0) & (v == 0)), T(1), u * factor);
     v = select(both_infinite, T(1), v * factor);
