@@ -273,9 +273,16 @@ constexpr int kGroupsPerBlock = Q::kBlock / Q::kGroup;
 template <class Q>
 constexpr int kVecsPerGroup = Q::kGroup / kVecLanes;
 
-/// Scales are decoded for this many elements at a time.
-constexpr int kStretch = 2048;
+/// Scales are decoded for this many elements at a time, of at least two rows.
+constexpr int kScaledElements = 8192;
 constexpr int kPrefetchBytes = 2048;
+
+template <class Q>
+struct Scales {
+    static constexpr int kCount = kScaledElements / Q::kGroup;
+    alignas(kVecBytes) float d[kCount];
+    alignas(kVecBytes) float m[Q::kHasMin ? kCount : 1];
+};
 
 struct Tokens {
     const float* x;
@@ -284,64 +291,136 @@ struct Tokens {
     int64_t sums_stride;
 };
 
-/// acc[t] += a vector whose lanes add up to row·x[t].
-template <class Q, int T>
-EMBER_INLINE void add_row(int64_t k, const Tokens& tokens, const uint8_t* row, VecF32* acc) {
-    alignas(kVecBytes) float d[kStretch / Q::kGroup];
-    alignas(kVecBytes) float m[Q::kHasMin ? kStretch / Q::kGroup : 1];
-    for (int64_t first = 0; first < k; first += kStretch) {
-        const int elements = static_cast<int>(k - first < kStretch ? k - first : kStretch);
-        const int blocks = elements / Q::kBlock;
-        Q::scales(row, blocks, d, m);
-        const float* x = tokens.x + first;
-        for (int i = 0; i < blocks; ++i) {
-            __builtin_prefetch(row + kPrefetchBytes);
-            unroll<kGroupsPerBlock<Q>>([&]<int group>() __attribute__((always_inline)) {
-                VecF32 sums[T];
-                unroll<kVecsPerGroup<Q>>([&]<int v>() __attribute__((always_inline)) {
-                    const VecF32 w = Q::template values<group, v>(row);
+/// Elements [first, first + elements) of some rows, and their scales.
+struct Stretch {
+    int64_t first;
+    int elements;
+    const uint8_t* rows;  // where `first` is stored in the first row
+    int64_t row_bytes;
+    const float* d;  // by row and group
+    const float* m;
+};
+
+/// acc[r][t] += a vector whose lanes add up to row r times token t, without the minima.
+template <class Q, int R, int T>
+EMBER_INLINE void add_scaled(const Stretch& part, const Tokens& tokens, VecF32 (&acc)[R][T]) {
+    const uint8_t* rows = part.rows;
+    const float* x = tokens.x + part.first;
+    const float* d = part.d;
+    const int groups = part.elements / Q::kGroup;
+    for (const float* const end = d + groups; d < end; d += kGroupsPerBlock<Q>) {
+        unroll<kGroupsPerBlock<Q>>([&]<int group>() __attribute__((always_inline)) {
+            VecF32 sums[R][T];
+            unroll<kVecsPerGroup<Q>>([&]<int v>() __attribute__((always_inline)) {
+                EMBER_UNROLL
+                for (int r = 0; r < R; ++r) {
+                    const VecF32 w = Q::template values<group, v>(rows + r * part.row_bytes);
                     EMBER_UNROLL
                     for (int t = 0; t < T; ++t) {
                         const VecF32 product = w * load(x + t * tokens.x_stride + group * Q::kGroup + v * kVecLanes);
-                        sums[t] = v == 0 ? product : sums[t] + product;
+                        sums[r][t] = v == 0 ? product : sums[r][t] + product;
                     }
-                });
-                EMBER_UNROLL
-                for (int t = 0; t < T; ++t) {
-                    acc[t] += d[i * kGroupsPerBlock<Q> + group] * sums[t];
                 }
             });
-            row += Q::kBytes;
-            x += Q::kBlock;
-        }
-        if constexpr (Q::kHasMin) {
-            const int groups = elements / Q::kGroup;
-            const float* x_sums = tokens.sums + first / Q::kGroup;
-            for (int g = 0; g < groups; g += kVecLanes) {
-                const int some = groups - g < kVecLanes ? groups - g : kVecLanes;
-                const VecF32 minima = load_first(m + g, some);
+            EMBER_UNROLL
+            for (int r = 0; r < R; ++r) {
                 EMBER_UNROLL
                 for (int t = 0; t < T; ++t) {
-                    acc[t] += minima * load_first(x_sums + t * tokens.sums_stride + g, some);
+                    acc[r][t] += d[r * groups + group] * sums[r][t];
                 }
             }
+        });
+        EMBER_UNROLL
+        for (int r = 0; r < R; ++r) {
+            __builtin_prefetch(rows + r * part.row_bytes + kPrefetchBytes);
+        }
+        rows += Q::kBytes;
+        x += Q::kBlock;
+    }
+}
+
+/// acc[r][t] += a vector whose lanes add up to what the minima of row r make with token t.
+template <class Q, int R, int T>
+EMBER_INLINE void add_minima(const Stretch& part, const Tokens& tokens, VecF32 (&acc)[R][T]) {
+    const int groups = part.elements / Q::kGroup;
+    const float* x_sums = tokens.sums + part.first / Q::kGroup;
+    for (int g = 0; g < groups; g += kVecLanes) {
+        const int some = groups - g < kVecLanes ? groups - g : kVecLanes;
+        EMBER_UNROLL
+        for (int r = 0; r < R; ++r) {
+            const VecF32 minima = load_first(part.m + r * groups + g, some);
+            EMBER_UNROLL
+            for (int t = 0; t < T; ++t) {
+                acc[r][t] += minima * load_first(x_sums + t * tokens.sums_stride + g, some);
+            }
+        }
+    }
+}
+
+template <class Q, int R, int T>
+EMBER_INLINE void add_rows(const Stretch& part, const Tokens& tokens, VecF32 (*sums)[kVecLanes], int row) {
+    VecF32 acc[R][T];
+    EMBER_UNROLL
+    for (int r = 0; r < R; ++r) {
+        EMBER_UNROLL
+        for (int t = 0; t < T; ++t) {
+            acc[r][t] = sums[t][row + r];
+        }
+    }
+    add_scaled<Q, R, T>(part, tokens, acc);
+    if constexpr (Q::kHasMin) {
+        add_minima<Q, R, T>(part, tokens, acc);
+    }
+    EMBER_UNROLL
+    for (int r = 0; r < R; ++r) {
+        EMBER_UNROLL
+        for (int t = 0; t < T; ++t) {
+            sums[t][row + r] = acc[r][t];
+        }
+    }
+}
+
+/// The stretch times the tokens for up to kVecLanes rows; sums[t][r] as in add_rows.
+template <class Q, int T>
+EMBER_INLINE void add_stretch(Stretch part, bool whole_rows, int rows, const Tokens& tokens,
+                              VecF32 (*sums)[kVecLanes]) {
+    Scales<Q> scales;
+    const int blocks = part.elements / Q::kBlock;
+    const int groups = part.elements / Q::kGroup;
+    const int rows_at_once = kScaledElements / part.elements / 2 * 2;
+    for (int row = 0; row < rows; row += rows_at_once) {
+        const int some = rows - row < rows_at_once ? rows - row : rows_at_once;
+        for (int r = 0; r < some; r += whole_rows ? some : 1) {  // whole rows follow each other
+            Q::scales(part.rows + r * part.row_bytes, whole_rows ? some * blocks : blocks, scales.d + r * groups,
+                      scales.m + (Q::kHasMin ? r * groups : 0));
+        }
+        part.d = scales.d;
+        part.m = scales.m;
+        int r = 0;
+        for (; r + 2 <= some; r += 2) {
+            add_rows<Q, 2, T>(part, tokens, sums, row + r);
+            part.rows += 2 * part.row_bytes;
+            part.d += 2 * groups;
+            part.m += 2 * groups;
+        }
+        if (r < some) {
+            add_rows<Q, 1, T>(part, tokens, sums, row + r);
+            part.rows += part.row_bytes;
         }
     }
 }
 
 template <class Q, int T>
 void rows_times_tokens(int64_t n, int64_t k, const Tokens& tokens, const uint8_t* w, float* y, int64_t y_stride) {
+    constexpr int64_t kLongest = kScaledElements / 2;
     const int64_t row_bytes = k / Q::kBlock * Q::kBytes;
-    for (; n > 0; n -= kVecLanes, y += kVecLanes) {
+    for (; n > 0; n -= kVecLanes, y += kVecLanes, w += kVecLanes * row_bytes) {
         const int rows = static_cast<int>(n < kVecLanes ? n : kVecLanes);
         VecF32 sums[T][kVecLanes] = {};
-        for (int r = 0; r < rows; ++r, w += row_bytes) {
-            VecF32 acc[T] = {};
-            add_row<Q, T>(k, tokens, w, acc);
-            EMBER_UNROLL
-            for (int t = 0; t < T; ++t) {
-                sums[t][r] = acc[t];
-            }
+        for (int64_t first = 0; first < k; first += kLongest) {
+            const int elements = static_cast<int>(k - first < kLongest ? k - first : kLongest);
+            const Stretch part = {first, elements, w + first / Q::kBlock * Q::kBytes, row_bytes, nullptr, nullptr};
+            add_stretch<Q, T>(part, k <= kLongest, rows, tokens, sums);
         }
         EMBER_UNROLL
         for (int t = 0; t < T; ++t) {
@@ -371,18 +450,17 @@ void few_tokens(int64_t m, int64_t n, int64_t k, const float* x, int64_t x_strid
 
 template <class Q>
 void dequantize(const uint8_t* row, float* to, int64_t n) {
-    alignas(kVecBytes) float d[kStretch / Q::kGroup];
-    alignas(kVecBytes) float m[Q::kHasMin ? kStretch / Q::kGroup : 1];
-    for (; n > 0; n -= kStretch) {
-        const int blocks = static_cast<int>((n < kStretch ? n : kStretch) / Q::kBlock);
-        Q::scales(row, blocks, d, m);
+    Scales<Q> scales;
+    for (; n > 0; n -= kScaledElements) {
+        const int blocks = static_cast<int>((n < kScaledElements ? n : kScaledElements) / Q::kBlock);
+        Q::scales(row, blocks, scales.d, scales.m);
         for (int i = 0; i < blocks; ++i) {
             unroll<kGroupsPerBlock<Q>>([&]<int group>() __attribute__((always_inline)) {
                 const int g = i * kGroupsPerBlock<Q> + group;
                 unroll<kVecsPerGroup<Q>>([&]<int v>() __attribute__((always_inline)) {
-                    VecF32 w = d[g] * Q::template values<group, v>(row);
+                    VecF32 w = scales.d[g] * Q::template values<group, v>(row);
                     if constexpr (Q::kHasMin) {
-                        w += m[g];
+                        w += scales.m[g];
                     }
                     store(to + group * Q::kGroup + v * kVecLanes, w);
                 });
@@ -394,7 +472,9 @@ void dequantize(const uint8_t* row, float* to, int64_t n) {
 }
 
 inline void dequantize_f32(const uint8_t* row, float* to, int64_t n) {
-    __builtin_memcpy(to, row, static_cast<uint64_t>(n) * sizeof(float));
+    for (int64_t i = 0; i < n; ++i) {
+        __builtin_memcpy(to + i, row + i * 4, sizeof(float));
+    }
 }
 
 template <float (*convert)(uint16_t)>
