@@ -417,6 +417,10 @@ bool Grouping::is_host(const ir::Graph& graph, ir::ValueId value) const {
     return role[node] == Role::kHost;
 }
 
+Grouping group_nodes(const ir::Graph& graph) {
+    return Grouper(graph).run();
+}
+
 std::vector<ReshapeSegment> match_reshape(const ir::Shape& from, const ir::Shape& to) {
     std::vector<ReshapeSegment> segments;
     size_t i = 0;

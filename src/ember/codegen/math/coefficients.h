@@ -215,7 +215,7 @@ struct Coefficients<double> {
 };
 
 // 58 zero bits and 1158 bits of 2/pi, the last byte first.
-inline constexpr unsigned char kTwoOverPiBytes[152] = {21, 66, 87, 227, 71, 236, 215, 254, 154, 186, 164, 148, 226, 125,
+static constexpr unsigned char kTwoOverPiBytes[152] = {21, 66, 87, 227, 71, 236, 215, 254, 154, 186, 164, 148, 226, 125,
     206, 65, 207, 94, 124, 249, 250, 177, 238, 73, 93, 139, 250, 151, 167, 217, 143, 209, 211, 109, 194, 242, 201, 179,
     159, 77, 219, 71, 155, 130, 214, 98, 196, 203, 251, 3, 102, 129, 247, 255, 37, 254, 199, 14, 74, 126, 239, 226, 23,
     33, 39, 125, 206, 212, 96, 142, 117, 100, 78, 144, 223, 23, 173, 9, 28, 103, 58, 33, 209, 174, 75, 125, 141, 32,
@@ -223,9 +223,9 @@ inline constexpr unsigned char kTwoOverPiBytes[152] = {21, 66, 87, 227, 71, 236,
     109, 88, 241, 174, 247, 234, 88, 148, 127, 16, 228, 16, 79, 102, 165, 216, 54, 112, 55, 77, 125, 244, 213, 9, 127,
     74, 5, 145, 147, 219, 96, 190, 40, 0, 0, 0, 0, 0, 0, 0};
 // For |x| from 2^E on, E = 0, 50, 76, 102: 2/pi less what makes multiples of 4, in two parts.
-inline constexpr double kTwoOverPiHigh[4] = {0x1.45f306dc9c883p-1, 0x1.b9391054a7f0ap-26, 0x1.529fc2757d1f5p-52,
+static constexpr double kTwoOverPiHigh[4] = {0x1.45f306dc9c883p-1, 0x1.b9391054a7f0ap-26, 0x1.529fc2757d1f5p-52,
     0x1.d5f47d4d37703p-78};
-inline constexpr double kTwoOverPiLow[4] = {-0x1.6b01ec5417056p-55, -0x1.505c1596447e5p-81, 0x1.a6ee06db14acdp-107,
+static constexpr double kTwoOverPiLow[4] = {-0x1.6b01ec5417056p-55, -0x1.505c1596447e5p-81, 0x1.a6ee06db14acdp-107,
     0x1.b6295993c4390p-132};
 // clang-format on
 
