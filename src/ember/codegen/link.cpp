@@ -1,10 +1,13 @@
-// Links an object file into a shared object with lld, in this process and in memory files.
+// Links an object file into a shared object with lld, in this process.
 #include <fcntl.h>
 #include <lld/Common/Driver.h>
 #include <llvm/Support/raw_ostream.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 
 #include "ember/codegen/emitter.h"
@@ -39,23 +42,41 @@ public:
         }
         return true;
     }
-    std::string read() const {
-        std::string bytes;
-        off_t size = lseek(fd_, 0, SEEK_END);
-        bytes.resize(size > 0 ? static_cast<size_t>(size) : 0);
-        size_t done = 0;
-        while (done < bytes.size()) {
-            ssize_t step = pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-            if (step <= 0) {
-                return {};
-            }
-            done += static_cast<size_t>(step);
-        }
-        return bytes;
-    }
 
 private:
     int fd_;
+};
+
+/// lld replaces its output file, so that one needs a real folder: ours alone, gone afterwards.
+class PrivateFolder {
+public:
+    PrivateFolder() {
+        for (const char* parent : {static_cast<const char*>(std::getenv("TMPDIR")), "/dev/shm", "/tmp"}) {
+            if (parent == nullptr || *parent == 0) {
+                continue;
+            }
+            path_ = std::string(parent) + "/ember-XXXXXX";
+            ok_ = mkdtemp(path_.data()) != nullptr;
+            if (ok_) {
+                return;
+            }
+        }
+    }
+    ~PrivateFolder() {
+        if (ok_) {
+            std::error_code ignored;
+            std::filesystem::remove_all(path_, ignored);
+        }
+    }
+    PrivateFolder(const PrivateFolder&) = delete;
+    PrivateFolder& operator=(const PrivateFolder&) = delete;
+
+    bool ok() const { return ok_; }
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+    bool ok_ = false;
 };
 
 }  // namespace
@@ -64,12 +85,12 @@ Result<std::string> link_shared_object(const std::string& object) {
     static std::mutex one_at_a_time;  // lld keeps global state
     std::lock_guard lock(one_at_a_time);
     MemoryFile input("ember-object");
-    MemoryFile output("ember-shared");
-    if (!input.ok() || !output.ok() || !input.write(object)) {
-        return error(Code::kIo, "cannot make a memory file for the linker");
+    PrivateFolder folder;
+    if (!input.ok() || !folder.ok() || !input.write(object)) {
+        return error(Code::kIo, "cannot make the linker's files");
     }
     std::string in = input.path();
-    std::string out = output.path();
+    std::string out = folder.path() + "/artifact.so";
     const char* args[] = {"ld.lld",
                           "-shared",
                           "--no-mmap-output-file",
@@ -92,7 +113,8 @@ Result<std::string> link_shared_object(const std::string& object) {
     if (result.retCode != 0) {
         return error(Code::kInternal, "linking failed: " + errors.str());
     }
-    std::string bytes = output.read();
+    std::ifstream file(out, std::ios::binary);
+    std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     if (bytes.empty()) {
         return error(Code::kInternal, "linking gave no output");
     }
