@@ -49,7 +49,8 @@ std::string describe_unsupported_type(uint32_t number) {
     }
     text += " is not supported: expected one of";
     for (const TensorTypeInfo& row : supported_tensor_types()) {
-        text += " " + std::string(row.name);
+        text += ' ';
+        text += row.name;
     }
     return text;
 }

@@ -154,7 +154,10 @@ const PreTokenizer* find_pre_tokenizer(std::string_view name) {
 std::string pre_tokenizer_names() {
     std::string names;
     for (const PreTokenizer& row : kPreTokenizers) {
-        names += (names.empty() ? "" : " ") + std::string(row.name);
+        if (!names.empty()) {
+            names += ' ';
+        }
+        names += row.name;
     }
     return names;
 }
