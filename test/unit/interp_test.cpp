@@ -447,6 +447,23 @@ TEST(Quantized, BlocksMeanWhatTheFormatSays) {
     EXPECT_EQ(values.at_double(0), 0);
 }
 
+TEST(Quantized, AgreesWithTheGgufPackage) {
+    // Weighted sums of what the Python package gguf 0.19 makes of the same blocks.
+    const std::pair<DType, double> sums[] = {
+        {DType::kQ4_0, 3731.8190002441406},  {DType::kQ4_1, -83117.006141662598}, {DType::kQ5_0, -59804.646957397461},
+        {DType::kQ5_1, 583362.08619689941},  {DType::kQ8_0, 511760.26509094238},  {DType::kQ4_K, -23713561.083496094},
+        {DType::kQ5_K, -647987.67465209961}, {DType::kQ6_K, -1846131.2891540527},
+    };
+    for (auto [dtype, wanted] : sums) {
+        Tensor values = dequantize(random_tensor(dtype, {40, 256}, 9));
+        double sum = 0;
+        for (int64_t i = 0; i < values.elements(); ++i) {
+            sum += values.at_double(i) * static_cast<double>(i % 97 + 1);
+        }
+        EXPECT_NEAR(sum, wanted, 1e-6) << ir::dtype_name(dtype);
+    }
+}
+
 TEST(Quantized, RowsAreGatheredCastAndContracted) {
     for (int i = static_cast<int>(DType::kQ4_0); i <= static_cast<int>(DType::kQ6_K); ++i) {
         auto dtype = static_cast<DType>(i);

@@ -1,3 +1,4 @@
+// The services of call.h: messages, limits, broadcasting.
 #include "ember/interp/call.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Row-major index arithmetic; see layout.h.
 #include "ember/interp/layout.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Scalar functions in long double: stable forms, Newton for the inverses, the asymptotic series of digamma.
 #include "ember/interp/scalar_math.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Elements, sizes and factories of tensors; see tensor.h. Random ones are made in random.cpp.
 #include "ember/interp/tensor.h"
 
 #include <algorithm>
