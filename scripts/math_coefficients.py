@@ -62,23 +62,18 @@ def erfc_inverse(y):
     return x
 
 
-def from_fraction(u):
-    """The y of u = (y - 1.5) / (y + 2)."""
-    return 3.5 / (1 - u) - 2
-
-
-def to_fraction(y):
-    return (mp.mpf(y) - 1.5) / (mp.mpf(y) + 2)
-
-
 def erfcx_table(top, **bits):
+    def slow(u):
+        y = 2.5 / (1 - u) - 1
+        return erfcx(y) * (y + 1)
+
     return Table(
         "erfcx",
-        "e^(y^2) erfc y = erfcx(u) / (y + 2), u = (y - 1.5) / (y + 2)",
-        to_fraction(0.89),
-        to_fraction(top),
-        lambda u: erfcx(from_fraction(u)) * (from_fraction(u) + 2),
-        lambda u: 1 / (erfcx(from_fraction(u)) * (from_fraction(u) + 2)),
+        "e^(y^2) erfc y = erfcx(u) / (y + 1), u = (y - 1.5) / (y + 1)",
+        1 - 2.5 / mp.mpf(1.64),
+        1 - 2.5 / mp.mpf(top + 1),
+        slow,
+        lambda u: 1 / slow(u),
         **bits,
     )
 
@@ -97,14 +92,14 @@ def erf_tail_table(top, **bits):
 
 def erfinv_tail_table(name, low, top, center=0, **bits):
     def slope(v):
-        s = from_fraction(v + center)
+        s = 3.5 / (1 - v - center) - 2
         return erfc_inverse(mp.exp(-square(s))) / s
 
     return Table(
         name,
         f"erfcinv(e^-(s^2)) = s {name}((s - 1.5) / (s + 2) - {center})",
-        to_fraction(low) - center,
-        to_fraction(top) - center,
+        1 - 3.5 / (mp.mpf(low) + 2) - center,
+        1 - 3.5 / (mp.mpf(top) + 2) - center,
         slope,
         lambda v: 1 / slope(v),
         **bits,
@@ -407,7 +402,7 @@ def print_type(type_name):
 
 
 def print_array(declaration, values):
-    text = f"inline constexpr {declaration} = {{{', '.join(values)}}};"
+    text = f"static constexpr {declaration} = {{{', '.join(values)}}};"
     print(textwrap.fill(text, 120, subsequent_indent=" " * 4))
 
 

@@ -7,6 +7,8 @@ namespace ember_math {
 /// Where erf and erfc change from a polynomial to what is made of the exponential function.
 template <class T>
 inline constexpr T kErfSeam = T(0.89);
+template <class T>
+inline constexpr T kErfcSeam = T(0.65);
 
 /// From here on erf is 1.
 template <class T>
@@ -31,8 +33,8 @@ EMBER_INLINE T erfc_tail(T y) {
     ExpReduced<T> e = exp_reduce(exponent.high, exponent.low);
     T power = e.r.high + exp_tail(e.r);
 
-    Double<T> t = reciprocal(two_sum(y, T(2)));
-    T u = (1 - T(3.5) * t.high) - T(3.5) * t.low;
+    Double<T> t = reciprocal(two_sum(y, T(1)));
+    T u = (1 - T(2.5) * t.high) - T(2.5) * t.low;
     Double<T> factor = fast_two_sum(Coefficients<T>::erfcx[0], u * polynomial<1>(u, Coefficients<T>::erfcx));
     Double<T> slow = two_product(factor.high, t.high);
     T slow_low = slow.low + (factor.high * t.low + factor.low * t.high);
@@ -44,7 +46,7 @@ EMBER_INLINE T erfc(T x) {
     Double<T> leading = two_sum(T(1), -x);
     T near = leading.high + (leading.low - x * polynomial(x * x, Coefficients<T>::erf));
     T tail = erfc_tail(absolute(x));
-    return select(absolute(x) < kErfSeam<T>, near, select(x < 0, 2 - tail, tail));
+    return select(absolute(x) < kErfcSeam<T>, near, select(x < 0, 2 - tail, tail));
 }
 
 /// erfcinv(e^-(s^2)) / s

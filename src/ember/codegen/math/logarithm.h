@@ -47,10 +47,10 @@ EMBER_INLINE double log_tail(double f) {
     return s * (half_square + 2 * z * polynomial(z, Coefficients<double>::atanh)) - half_square;
 }
 
-/// log(2^k (1 + f))
+/// log(2^k (1 + f + low)), for a `low` of no more than a unit in the last place of f.
 template <class T>
-EMBER_INLINE T log_sum(T k, T f) {
-    T tail = k * Format<T>::kLn2Low + log_tail(f);
+EMBER_INLINE T log_sum(T k, T f, T low = -T(0)) {
+    T tail = k * Format<T>::kLn2Low + (log_tail(f) + low);
     return k * Format<T>::kLn2High + (f + tail);
 }
 
@@ -85,7 +85,8 @@ EMBER_INLINE T log1p(T x, T low = -T(0), T shift = -T(0)) {
     LogReduced<T> l = log_reduce(u.high);
     // Half of 2^(1 - k), which is 0 rather than no number at all for the largest k.
     T back = T(0.5) * from_bits<T>((2 * Bits<T>(Format<T>::kBias) + 1 - l.k_bits) << Format<T>::kMantissaBits);
-    T result = log_sum(l.k + shift, l.f + (u.low + low) * back);
+    Double<T> f = fast_two_sum(l.f, (u.low + low) * back);
+    T result = log_sum(l.k + shift, f.high, f.low);
     result = select(x == kInfinity<T>, x, result);
     result = select(x == -1, -kInfinity<T>, result);
     return select(!(x >= -1), kNaN<T>, result);
