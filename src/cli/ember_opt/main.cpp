@@ -15,7 +15,8 @@ class Program {
 public:
     Program() {
         app_.add_option("file", transform_.file, "graph in text form; - is standard input");
-        app_.add_option("--pass", transform_.passes, "pass to run; may be given several times");
+        app_.add_option("--pass", transform_.passes, "pass to run; may be given several times")
+            ->allow_extra_args(false);
         app_.add_option("--emit", transform_.emit, "what to print")->check(CLI::IsMember(emit_kinds()));
         app_.add_flag("--list-passes", list_passes_, "print the passes in pipeline order");
         app_.require_subcommand(0, 1);

@@ -51,23 +51,36 @@ Outcome run_case(const TestKind& kind, const TestCase& test) {
     }
 }
 
-/// The lines that differ, in the manner of diff, without what is common at both ends.
+void print_lines(char sign, const Lines& lines, size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) {
+        std::printf("  %c %s\n", sign, lines[i].c_str());
+    }
+}
+
+/// Where both have as many lines, those that differ; else all between the common ends.
 void print_difference(const TestCase& test, const Lines& expected, const Lines& found) {
     size_t shortest = std::min(expected.size(), found.size());
-    size_t start = 0;
-    while (start < shortest && expected[start] == found[start]) {
-        ++start;
-    }
+    bool by_line = expected.size() == found.size();
     size_t tail = 0;
-    while (tail < shortest - start && expected[expected.size() - 1 - tail] == found[found.size() - 1 - tail]) {
-        ++tail;
+    for (size_t i = 0; i < shortest; ++i) {
+        if (expected[i] == found[i]) {
+            continue;
+        }
+        std::printf("%s:%zu: differs\n", test.path.c_str(), test.first_line + i);
+        while (!by_line && tail < shortest - i &&
+               expected[expected.size() - 1 - tail] == found[found.size() - 1 - tail]) {
+            ++tail;
+        }
+        print_lines('-', expected, i, by_line ? i + 1 : expected.size() - tail);
+        print_lines('+', found, i, by_line ? i + 1 : found.size() - tail);
+        if (!by_line) {
+            return;
+        }
     }
-    std::printf("%s:%zu: differs\n", test.path.c_str(), test.first_line + start);
-    for (size_t i = start; i < expected.size() - tail; ++i) {
-        std::printf("  - %s\n", expected[i].c_str());
-    }
-    for (size_t i = start; i < found.size() - tail; ++i) {
-        std::printf("  + %s\n", found[i].c_str());
+    if (!by_line && tail == 0) {
+        std::printf("%s:%zu: differs at its end\n", test.path.c_str(), test.first_line + shortest);
+        print_lines('-', expected, shortest, expected.size());
+        print_lines('+', found, shortest, found.size());
     }
 }
 
