@@ -276,6 +276,9 @@ constexpr int kVecsPerGroup = Q::kGroup / kVecLanes;
 /// Scales are decoded for this many elements at a time, of at least two rows.
 constexpr int kScaledElements = 8192;
 constexpr int kPrefetchBytes = 2048;
+// Rows and tokens that share what is loaded for one of them; narrow vectors need many per group, and get no more code.
+constexpr int kRowsAtOnce = kVecLanes == 16 ? 2 : 1;
+constexpr int kTokensAtOnce = kVecLanes == 16 ? 4 : kVecLanes == 8 ? 2 : 1;
 
 template <class Q>
 struct Scales {
@@ -397,11 +400,11 @@ EMBER_INLINE void add_stretch(Stretch part, bool whole_rows, int rows, const Tok
         part.d = scales.d;
         part.m = scales.m;
         int r = 0;
-        for (; r + 2 <= some; r += 2) {
-            add_rows<Q, 2, T>(part, tokens, sums, row + r);
-            part.rows += 2 * part.row_bytes;
-            part.d += 2 * groups;
-            part.m += 2 * groups;
+        for (; r + kRowsAtOnce <= some; r += kRowsAtOnce) {
+            add_rows<Q, kRowsAtOnce, T>(part, tokens, sums, row + r);
+            part.rows += kRowsAtOnce * part.row_bytes;
+            part.d += kRowsAtOnce * groups;
+            part.m = Q::kHasMin ? part.m + kRowsAtOnce * groups : nullptr;
         }
         if (r < some) {
             add_rows<Q, 1, T>(part, tokens, sums, row + r);
@@ -433,18 +436,20 @@ void rows_times_tokens(int64_t n, int64_t k, const Tokens& tokens, const uint8_t
 template <class Q>
 void few_tokens(int64_t m, int64_t n, int64_t k, const float* x, int64_t x_stride, const float* sums,
                 int64_t sums_stride, const uint8_t* w, float* y, int64_t y_stride) {
-    const Tokens tokens = {x, x_stride, sums, sums_stride};
-    switch (m) {
-        case 1:
-            return rows_times_tokens<Q, 1>(n, k, tokens, w, y, y_stride);
-        case 2:
-            return rows_times_tokens<Q, 2>(n, k, tokens, w, y, y_stride);
-        case 3:
-            return rows_times_tokens<Q, 3>(n, k, tokens, w, y, y_stride);
-        case 4:
-            return rows_times_tokens<Q, 4>(n, k, tokens, w, y, y_stride);
-        default:
-            __builtin_unreachable();
+    for (; m > 0; m -= kTokensAtOnce) {
+        const Tokens tokens = {x, x_stride, sums, sums_stride};
+        if (m == 1) {
+            rows_times_tokens<Q, 1>(n, k, tokens, w, y, y_stride);
+        } else if (kTokensAtOnce < 4 || m == 2) {
+            rows_times_tokens<Q, (kTokensAtOnce >= 2) ? 2 : 1>(n, k, tokens, w, y, y_stride);
+        } else if (m == 3) {
+            rows_times_tokens<Q, (kTokensAtOnce >= 4) ? 3 : 1>(n, k, tokens, w, y, y_stride);
+        } else {
+            rows_times_tokens<Q, kTokensAtOnce>(n, k, tokens, w, y, y_stride);
+        }
+        x += kTokensAtOnce * x_stride;
+        sums = Q::kHasMin ? sums + kTokensAtOnce * sums_stride : nullptr;
+        y += kTokensAtOnce * y_stride;
     }
 }
 
