@@ -8,6 +8,37 @@ using ir::kNone;
 using ir::NodeSpec;
 using ir::ValueId;
 
+void SymbolRenames::keep(const ir::TensorType& type) {
+    for (ir::Dim dim : type.shape) {
+        if (dim.is_symbol()) {
+            kept_.insert(dim.symbol_id());
+        }
+    }
+}
+
+void SymbolRenames::apply(std::vector<ir::TensorType>& stated) const {
+    if (renamed_.empty()) {
+        return;
+    }
+    for (ir::TensorType& type : stated) {
+        type = substitute(std::move(type), renamed_);
+    }
+}
+
+void SymbolRenames::learn(const ir::GraphBuilder& builder, const std::vector<ir::TensorType>& stated,
+                          const std::vector<ValueId>& found) {
+    for (size_t k = 0; k < stated.size(); ++k) {
+        const ir::TensorType& type = builder.type(found[k]);
+        for (size_t i = 0; i < type.shape.size(); ++i) {
+            ir::Dim old = stated[k].shape[i];
+            if (old.is_symbol() && old != type.shape[i] && !kept_.contains(old.symbol_id())) {
+                renamed_[old.symbol_id()] = type.shape[i];
+            }
+        }
+        keep(type);
+    }
+}
+
 ir::Module rebuild_functions(ir::Module module, const std::function<Graph(const Graph&, const ir::Module&)>& rebuild) {
     for (size_t i = module.functions.size(); i-- > 0;) {
         module.functions[i] = rebuild(module.functions[i], module);
@@ -18,8 +49,10 @@ ir::Module rebuild_functions(ir::Module module, const std::function<Graph(const 
 Graph rebuild_graph(const Graph& graph, const ir::Module& module, const RewriteNode& rewrite) {
     ir::GraphBuilder builder(graph.name, &module);
     std::vector<ValueId> map(graph.values.size(), kNone);
+    SymbolRenames renames;
     for (const ir::Param& param : graph.params) {
         map[param.value] = builder.param(graph.type(param.value), param.kind);
+        renames.keep(graph.type(param.value));
     }
     for (const ir::Node& node : graph.nodes) {
         NodeSpec spec{node.op, {}, node.attributes, {}, {}};
@@ -32,10 +65,13 @@ Graph rebuild_graph(const Graph& graph, const ir::Module& module, const RewriteN
         for (uint32_t k = 0; k < node.result_count; ++k) {
             spec.stated.push_back(graph.type(node.result(k)));
         }
+        renames.apply(spec.stated);
+        std::vector<ir::TensorType> stated = spec.stated;
         std::vector<ValueId> results = rewrite(builder, spec);
         if (results.empty()) {
             results = builder.make_node(std::move(spec));
         }
+        renames.learn(builder, stated, results);
         for (uint32_t k = 0; k < node.result_count; ++k) {
             map[node.result(k)] = results[k];
         }

@@ -2,10 +2,28 @@
 #pragma once
 
 #include <functional>
+#include <unordered_set>
 
+#include "ember/ir/append.h"
 #include "ember/ir/builder.h"
 
 namespace ember::rewrite {
+
+/// Symbols of an old graph that turn out to equal others of the new one, or numbers: types that the old graph states
+/// further on say the new ones.
+class SymbolRenames {
+public:
+    /// The symbols of this type exist in the new graph.
+    void keep(const ir::TensorType& type);
+    void apply(std::vector<ir::TensorType>& stated) const;
+    /// `found` stand for results that had the stated types.
+    void learn(const ir::GraphBuilder& builder, const std::vector<ir::TensorType>& stated,
+               const std::vector<ir::ValueId>& found);
+
+private:
+    std::unordered_set<int64_t> kept_;
+    ir::SymbolMap renamed_;
+};
 
 /// Makes each function anew. Functions are found by name in the module that the callback is given.
 ir::Module rebuild_functions(ir::Module module,

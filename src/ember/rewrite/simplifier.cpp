@@ -42,23 +42,11 @@ ValueId Simplifier::param(TensorType type, ir::ParamKind kind) {
 }
 
 void Simplifier::learn_symbols(ValueId value) {
+    renames_.keep(graph.type(value));
     const ir::Shape& shape = graph.type(value).shape;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
         if (shape[axis].is_symbol()) {
             homes_.try_emplace(shape[axis].symbol_id(), value, static_cast<int>(axis));
-        }
-    }
-}
-
-/// Symbols of the old graph that are others now: later types say the new ones.
-void Simplifier::same_types(const std::vector<TensorType>& stated, const Values& found) {
-    for (size_t k = 0; k < stated.size(); ++k) {
-        const ir::Shape& have = graph.type(found[k]).shape;
-        for (size_t i = 0; i < have.size(); ++i) {
-            Dim old = stated[k].shape[i];
-            if (old.is_symbol() && old != have[i] && !homes_.contains(old.symbol_id())) {
-                renamed_[old.symbol_id()] = have[i];
-            }
         }
     }
 }
@@ -69,18 +57,16 @@ ValueId Simplifier::make(Op op, Values operands, std::vector<ir::Attribute> attr
 
 Values Simplifier::add(NodeSpec spec) {
     check(++depth_ < kMaxDepth, "rules that end");
-    for (TensorType& type : spec.stated) {
-        type = substitute(std::move(type), renamed_);
-    }
+    renames_.apply(spec.stated);
     std::vector<TensorType> stated = spec.stated;
     Values results;
     if (auto replaced = replace(spec)) {
         ++applied_;
         results = std::move(*replaced);
-        same_types(stated, results);
+        renames_.learn(graph, stated, results);
     } else if (Values known = graph.find(spec); !known.empty()) {
         results = std::move(known);
-        same_types(stated, results);
+        renames_.learn(graph, stated, results);
     } else {
         results = graph.make_node(std::move(spec));
         std::for_each(results.begin(), results.end(), [this](ValueId value) { learn_symbols(value); });
@@ -231,9 +217,10 @@ Values Simplifier::append(const Graph& from, const Values& arguments) {
     std::vector<TensorType> types;
     for (size_t i = 0; i < from.params.size(); ++i) {
         map[from.params[i].value] = arguments.at(i);
-        types.push_back(substitute(from.type(from.params[i].value), renamed_));
+        types.push_back(from.type(from.params[i].value));
     }
-    same_types(types, arguments);
+    renames_.apply(types);
+    renames_.learn(graph, types, arguments);
     for (const Node& node : from.nodes) {
         NodeSpec spec{node.op, {}, node.attributes, {}, {}};
         for (ValueId operand : node.operands) {

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ember/ir/append.h"
 #include "ember/ir/builder.h"
+#include "ember/rewrite/rebuild.h"
 #include "ember/rewrite/rules.h"
 
 namespace ember::rewrite {
@@ -57,11 +57,10 @@ private:
     std::optional<ValueId> move_broadcasts(NodeSpec& spec);
     std::optional<ValueId> apply_rules(const NodeSpec& spec);
     void learn_symbols(ValueId value);
-    void same_types(const std::vector<ir::TensorType>& stated, const std::vector<ValueId>& found);
 
     const RuleSet& rules_;
     std::unordered_map<int64_t, std::pair<ValueId, int>> homes_;  // where a symbol is seen first
-    ir::SymbolMap renamed_;                                       // symbols that turned out to be equal to others
+    SymbolRenames renames_;
     size_t applied_ = 0;
     size_t depth_ = 0;
     std::vector<std::string_view> applied_rules_;
