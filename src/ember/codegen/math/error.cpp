@@ -24,11 +24,12 @@ EMBER_INLINE T erf(T x) {
     return select(y < kErfSeam<T>, near, with_sign_of(1 - power, x));
 }
 
-/// erfc y for y from the seam on: e^(-y^2) times a slow function of y.
+/// erfc y for y from kErfcSeam on: e^(-y^2) times a slow function of y. Where it is 0, something else is computed: an
+/// underflow is slow.
 template <class T>
 EMBER_INLINE T erfc_tail(T y) {
-    constexpr T kZero = sizeof(T) == 4 ? T(10.1) : T(27.3);
-    y = at_most(y, kZero);
+    bool zero = y > (sizeof(T) == 4 ? T(10.1) : T(27.3));
+    y = select(zero, T(1), y);
     Double<T> exponent = two_product(-y, y);
     ExpReduced<T> e = exp_reduce(exponent.high, exponent.low);
     T power = e.r.high + exp_tail(e.r);
@@ -38,7 +39,7 @@ EMBER_INLINE T erfc_tail(T y) {
     Double<T> factor = fast_two_sum(Coefficients<T>::erfcx[0], u * polynomial<1>(u, Coefficients<T>::erfcx));
     Double<T> slow = two_product(factor.high, t.high);
     T slow_low = slow.low + (factor.high * t.low + factor.low * t.high);
-    return scale(slow.high + (slow.high * power + slow_low * (1 + power)), e.k);
+    return select(zero, T(0), scale(slow.high + (slow.high * power + slow_low * (1 + power)), e.k));
 }
 
 template <class T>
@@ -55,8 +56,8 @@ EMBER_INLINE float erfc_inverse_slope(float, float u) {
 }
 
 EMBER_INLINE double erfc_inverse_slope(double s, double u) {
-    double near = polynomial(u, Coefficients<double>::erfinv_tail),
-           far = polynomial(u - 0.75, Coefficients<double>::erfinv_far);
+    double near = polynomial(u, Coefficients<double>::erfinv_tail);
+    double far = polynomial(u - 0.75, Coefficients<double>::erfinv_far);
     return select(s < 6.25, near, far);
 }
 

@@ -7,10 +7,10 @@ template <class T>
 EMBER_INLINE T exp2(T x) {
     constexpr T kOverflow = Format<T>::kBias + 1;
     constexpr T kZero = -(Format<T>::kBias + Format<T>::kMantissaBits + 1);
-    T bounded = at_least(at_most(x, kOverflow), kZero);
+    T bounded = select(x < kZero, T(0), at_most(x, kOverflow));
     Nearest<T> k = nearest(bounded);
     T r = bounded - k.value;
-    return scale(1 + r * polynomial(r, Coefficients<T>::exp2), k.integer);
+    return select(x < kZero, T(0), scale(1 + r * polynomial(r, Coefficients<T>::exp2), k.integer));
 }
 
 /// e^x - 1 = 2^k ((1 - 2^-k) + r + tail), the first sum without error.
