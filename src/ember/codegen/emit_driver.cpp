@@ -134,9 +134,30 @@ private:
                 shape = element(function_->getArg(2), b_.getInt64Ty(), length);
                 length += p_.params[i].shape.size();
             }
+            if (!is_static_and_filled(p_.params[i])) {
+                // An empty tensor may come without memory; a padded read of it still needs somewhere to look.
+                Value* none = b_.CreateICmpEQ(data, llvm::ConstantPointerNull::get(b_.getPtrTy()));
+                data = b_.CreateSelect(none, nowhere(), data);
+            }
             parameter_shapes_.push_back(shape);
             pointers_[static_cast<size_t>(p_.param_buffers[i])] = data;
         }
+    }
+
+    static bool is_static_and_filled(const ir::TensorType& type) {
+        return type.is_static() && type.static_elements() > 0;
+    }
+
+    /// Zeros to read in place of an empty tensor's memory.
+    llvm::GlobalVariable* nowhere() {
+        constexpr const char* kName = "nowhere";
+        llvm::GlobalVariable* known = e_.module().getNamedGlobal(kName);
+        if (known == nullptr) {
+            auto* type = llvm::ArrayType::get(b_.getInt64Ty(), 8);
+            known = new llvm::GlobalVariable(e_.module(), type, true, llvm::GlobalValue::InternalLinkage,
+                                             llvm::ConstantAggregateZero::get(type), kName);
+        }
+        return known;
     }
 
     Value* parameter_length(int parameter, int axis) {

@@ -383,12 +383,12 @@ int KernelBuilder::wrapped_index(int index, DType dtype, int extent, std::string
     if (bounds == "wrap") {
         return map(Op::k_mod, {index, extent}, DType::kI64);
     }
-    int negative = map(Op::k_lt, {index, zero}, DType::kBool);
-    int turned = map(Op::k_select, {negative, index_add(index, extent), index}, DType::kI64);
     if (bounds == "clip") {
         int last = index_add(extent, constant(-1));
         return map(Op::k_max, {map(Op::k_min, {index, last}, DType::kI64), zero}, DType::kI64);
     }
+    int negative = map(Op::k_lt, {index, zero}, DType::kBool);
+    int turned = map(Op::k_select, {negative, index_add(index, extent), index}, DType::kI64);
     return turned;
 }
 
