@@ -1,3 +1,4 @@
+// The graph of a llama block by block, and sessions that run it: see llama.h.
 #include "model/llama.h"
 
 #include <sys/mman.h>
@@ -300,6 +301,7 @@ struct LlamaSession::Memory {
     std::vector<EmberTensor*> outputs;
 };
 
+// Long because it lays out every argument of a call once.
 Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const GgufFile> file, const Options& options) {
     std::unique_ptr<LlamaSession> s(new LlamaSession);
     EMBER_TRY(s->config_, read_llama_config(*file));

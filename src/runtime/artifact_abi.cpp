@@ -1,3 +1,4 @@
+// The table that artifacts call, their arena, and contractions of any rank over gemm: see artifact_abi.h.
 #include "runtime/artifact_abi.h"
 
 #include <algorithm>

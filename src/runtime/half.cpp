@@ -1,3 +1,4 @@
+// 16-bit floats, single values and arrays: see half.h.
 #include "runtime/half.h"
 
 #include "runtime/half_bits.h"

@@ -1,3 +1,4 @@
+// The best instruction set of host and mask: see isa.h.
 #include "runtime/isa.h"
 
 #include <algorithm>

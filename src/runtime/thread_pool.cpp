@@ -1,3 +1,4 @@
+// Helpers, claims of chunks, sleeping and waking: see thread_pool.h.
 #include "runtime/thread_pool.h"
 
 #include <linux/futex.h>

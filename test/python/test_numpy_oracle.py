@@ -15,7 +15,7 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.special as sp
-from oracle.batch import Batch, engines, program
+from oracle.batch import Batch, engines, has_code, program, skip_without_code
 from oracle.compare import Tolerance
 from oracle.values import COMPLEX, FLOATS, INTS, NUMPY, operands, rounded
 
@@ -98,15 +98,17 @@ def wanted(row, dtype, values):
     return result if row["result"] == "bool" else rounded(result, dtype)
 
 
-def tolerance_of(name, dtype):
+def tolerance_of(name, dtype, engine):
     lost = 16 if dtype == "bf16" else 0
     if dtype not in FLOATS + COMPLEX:
         return Tolerance()
     if dtype in FLOATS and name in EXACT_OPS:
         return Tolerance(zero_signs=name not in ANY_ZERO, lost_bits=lost)
-    ulps = LOOSE.get(name, 4) if dtype == "f64" else 8 if dtype in COMPLEX else 1
-    # Near a zero of these, SciPy's result has the absolute error of the terms that cancel.
-    absolute = 4e-15 if name in ("lgamma", "digamma", "logaddexp") and dtype == "f64" else 0
+    narrow = 1 if engine == "interp" else 4  # the evaluator computes narrow floats in wider ones
+    ulps = LOOSE.get(name, 4) if dtype == "f64" else 8 if dtype in COMPLEX else narrow
+    # Near a zero of these, results have the absolute error of the terms that cancel.
+    cancels = name in ("lgamma", "digamma", "logaddexp") and dtype in FLOATS
+    absolute = 18 * np.finfo(NUMPY[dtype]).eps if cancels else 0
     absolute = np.where(operands("f64", 1)[0] < 1e-300, 2, 0) if name == "erfcinv" and dtype == "f64" else absolute
     return Tolerance(ulps=ulps, absolute=absolute, zero_signs=name not in ANY_ZERO, lost_bits=lost)
 
@@ -126,7 +128,7 @@ def select_operands(dtype):
     return [condition, *operands(dtype, 2)]
 
 
-def add_map_check(batch, row, dtype):
+def add_map_check(batch, row, dtype, engine):
     values = select_operands(dtype) if row["name"] == "select" else operands(dtype, row["min_arity"])
     want = wanted(row, dtype, values)
     if row["name"] == "fma":
@@ -141,16 +143,17 @@ def add_map_check(batch, row, dtype):
         result = result if row["result"] == "bool" else batch.node("cast", result, attributes="dtype=f32")
     else:
         result = batch.node(row["name"], *names)
-    batch.expect(f"{row['name']} {dtype}", result, want, tolerance_of(row["name"], dtype))
+    batch.expect(f"{row['name']} {dtype}", result, want, tolerance_of(row["name"], dtype, engine))
 
 
 @ENGINE
 @pytest.mark.parametrize("dtype", ["bool", *INTS, *FLOATS, *COMPLEX])
 def test_maps(engine, dtype, map_ops):
+    skip_without_code(engine, dtype)
     batch = Batch()
     for row in map_ops.values():
         if dtype in DOMAINS[row["domain"]] and (dtype not in COMPLEX or row["name"] in COMPLEX_OPS):
-            add_map_check(batch, row, dtype)
+            add_map_check(batch, row, dtype, engine)
     batch.check(engine)
 
 
@@ -194,8 +197,11 @@ def cast_values(source, target):
 @ENGINE
 @pytest.mark.parametrize("source", ["bool", *INTS, *FLOATS, *COMPLEX])
 def test_casts(engine, source):
+    skip_without_code(engine, source)
     batch = Batch()
-    targets = COMPLEX if source in COMPLEX else ["bool", *INTS, *FLOATS, *COMPLEX]
+    targets = COMPLEX if source in COMPLEX else ["bool", *INTS, *FLOATS]
+    if source not in COMPLEX and has_code(engine, np.complex64):
+        targets += COMPLEX
     for target in targets:
         values = cast_values(source, target)
         name = batch.param(values)

@@ -1,3 +1,4 @@
+// Tests of Result and check().
 #include "ember/support/check.h"
 #include "ember/support/result.h"
 

@@ -108,6 +108,7 @@ void add_tensor(Held& held, uint8_t code, uint8_t bits, void* data, std::vector<
     held.tensors.push_back(tensor);
 }
 
+// Long because it prepares, runs and prints one measurement.
 Status bench_call(const BenchOptions& o) {
     if (o.threads > 0) {
         runtime::set_thread_count(o.threads);

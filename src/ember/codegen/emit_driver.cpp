@@ -4,6 +4,7 @@
 //     int32_t program(EmberContext*, void* const* arguments, const int64_t* lengths, void* const* results)
 //
 // where `lengths` holds the lengths of all axes of all parameters, in order. Result 0, or message number plus 1.
+// Long because each kind of step has its code here, and they share the state of one function.
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/MDBuilder.h>
 

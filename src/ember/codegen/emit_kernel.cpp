@@ -1,6 +1,7 @@
 // Kernels: rows in a parallel loop; in each row, passes over the columns. Pass p computes what depends on the
 // reductions of the passes before it; a value of an earlier pass is computed again where that is cheap, else kept in a
 // scratch row.
+// Long because the passes of a row share the state of one kernel.
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>

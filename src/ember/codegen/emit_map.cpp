@@ -283,6 +283,7 @@ Value* Emitter::float_map(Builder& b, Op op, llvm::Type* type, const std::vector
     return call;
 }
 
+// Long because it is a switch with one case an op.
 Value* Emitter::int_map(Builder& b, Op op, DType dtype, const std::vector<Value*>& args) {
     llvm::Type* type = args.back()->getType();
     bool is_signed = ir::is_signed_int(dtype);

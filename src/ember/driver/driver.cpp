@@ -1,3 +1,4 @@
+// Loading and calling: see driver.h.
 #include "ember/driver/driver.h"
 
 #include <dlfcn.h>
@@ -153,7 +154,7 @@ Result<KeyDocument> key_document(const ir::Module& module, const Options& option
 class Loader {
 public:
     static Result<std::shared_ptr<Executable>> load(const ir::Module& module, const CompileOutcome& outcome,
-                                                          const Origin& origin) {
+                                                    const Origin& origin) {
         auto made = std::make_shared<Executable>();
         std::string name = "ember-" + outcome.key.hex().substr(0, 16);
         EMBER_TRY(made->object_, load_object(outcome.view.object, name));

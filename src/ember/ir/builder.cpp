@@ -1,3 +1,4 @@
+// Building graphs with merging of equal nodes, and their canonical order: see builder.h.
 #include "ember/ir/builder.h"
 
 #include <algorithm>

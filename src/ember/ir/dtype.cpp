@@ -1,3 +1,4 @@
+// The table of element types: see dtype.h.
 #include "ember/ir/dtype.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Accessors of nodes and graphs: see graph.h.
 #include "ember/ir/graph.h"
 
 #include "ember/support/check.h"

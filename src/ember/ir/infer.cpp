@@ -1,5 +1,6 @@
 // Type inference: one rule an op kind. A length that only the run knows becomes a fresh symbol; where the text states
 // a symbol or a number in its place, that one is taken and checked at run time.
+// Long because it is one rule an op.
 #include <algorithm>
 #include <set>
 #include <unordered_map>

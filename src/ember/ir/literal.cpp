@@ -1,3 +1,4 @@
+// Elements as bytes, 16-bit floats included: see literal.h.
 #include "ember/ir/literal.h"
 
 #include <bit>

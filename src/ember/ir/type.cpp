@@ -1,3 +1,4 @@
+// Symbols and the text of types: see type.h.
 #include "ember/ir/type.h"
 
 #include <deque>

@@ -1,3 +1,4 @@
+// Roles of nodes, groups of nodes, and what escapes them: see group.h.
 #include "ember/lower/group.h"
 
 #include <algorithm>

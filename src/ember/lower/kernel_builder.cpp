@@ -234,6 +234,7 @@ int KernelBuilder::emit(ValueId value, std::vector<int> at) {
     return result;
 }
 
+// Long because it is one case analysis.
 int KernelBuilder::emit_node(ValueId value, const Node& node, const std::vector<int>& at) {
     const ir::Graph& graph = lowering_.graph();
     switch (ir::kind(node.op)) {
@@ -449,6 +450,7 @@ bool KernelBuilder::loads_only_at(BufferId buffer, const std::vector<int>& at) c
     });
 }
 
+// Long because it is one case analysis.
 /// Joins axes k and k+1 of the space into one where every access walks them as one.
 bool KernelBuilder::collapse_pair(int k) {
     int first = -1;

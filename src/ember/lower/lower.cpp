@@ -1,3 +1,4 @@
+// Programs: parameters, buffers, checks, the order of steps: see lower.h.
 #include "ember/lower/lower.h"
 
 #include <algorithm>
@@ -166,6 +167,7 @@ void Lowering::check_gather_bounds(const Node& node, size_t first_index) {
     }
 }
 
+// Long because it is a switch with one case an op.
 /// Run-time checks of lengths that types alone do not settle.
 void Lowering::check_node(const Node& node) {
     auto need = [&](ScalarId a, ScalarId b, const std::string& what) {

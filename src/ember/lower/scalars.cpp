@@ -131,6 +131,7 @@ std::vector<ScalarId> Lowering::dims_of(ValueId value) {
     return dims;
 }
 
+// Long because it is a switch with one rule an op.
 ScalarId Lowering::dim_of(ValueId value, size_t axis) {
     Dim dim = graph_.type(value).shape[axis];
     if (dim.is_static()) {

@@ -1,4 +1,5 @@
 // Opaque ops: one function each, which appends the steps that do it.
+// Long because each opaque op has its function here.
 #include <algorithm>
 #include <functional>
 
@@ -206,6 +207,7 @@ void Lowering::emit_opaque(const Node& node) {
     }
 }
 
+// Long because it lists every field of one step in order.
 View Lowering::view_of(ValueId value) {
     const Node* node = graph_.producer(value);
     auto contiguous = [&](BufferId buffer) {
@@ -734,6 +736,7 @@ void Lowering::emit_if(const Node& node) {
     program_.steps.emplace_back(std::move(step));
 }
 
+// Long because it lists every field of one step in order.
 void Lowering::emit_loop(const Node& node) {
     const Graph& body = *node.regions[0];
     auto carried = static_cast<size_t>(node.integer("carried"));

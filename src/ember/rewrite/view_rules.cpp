@@ -1,5 +1,6 @@
 // Simplification of what moves elements rather than computes them, of reductions and casts: one function an op, each a
 // few cases tried in order. Lengths are compared as dimensions, so equal symbols count as equal.
+// Long because it is one rule a view.
 #include <algorithm>
 #include <array>
 #include <numeric>

@@ -1,3 +1,4 @@
+// The message of a failed check: see check.h.
 #include "ember/support/check.h"
 
 namespace ember {

@@ -1,5 +1,5 @@
-// Result<T>: a value or a Diagnostic. The way every user or input error travels; exceptions are for bugs only (check.h).
-// Tests: test/unit/support_test.cpp.
+// Result<T>: a value or a Diagnostic. The way every user or input error travels; exceptions are for bugs only
+// (check.h). Tests: test/unit/support_test.cpp.
 #pragma once
 
 #include <optional>
@@ -107,16 +107,16 @@ inline Diagnostic error(Code code, std::string message, std::string where = {}) 
 #define EMBER_CONCAT_INNER(a, b) a##b
 #define EMBER_CONCAT(a, b) EMBER_CONCAT_INNER(a, b)
 /// `EMBER_TRY(auto x, make_x());` returns the Diagnostic to the caller or binds the value.
-#define EMBER_TRY(declaration, expression)                                          \
-    auto EMBER_CONCAT(ember_result_, __LINE__) = (expression);                      \
-    if (!EMBER_CONCAT(ember_result_, __LINE__).ok()) {                              \
-        return EMBER_CONCAT(ember_result_, __LINE__).error();                       \
-    }                                                                               \
+#define EMBER_TRY(declaration, expression)                     \
+    auto EMBER_CONCAT(ember_result_, __LINE__) = (expression); \
+    if (!EMBER_CONCAT(ember_result_, __LINE__).ok()) {         \
+        return EMBER_CONCAT(ember_result_, __LINE__).error();  \
+    }                                                          \
     declaration = std::move(EMBER_CONCAT(ember_result_, __LINE__)).value()
 /// The same for a Status.
-#define EMBER_CHECKED(expression)                                                   \
-    do {                                                                            \
-        if (auto ember_status = (expression); !ember_status.ok()) {                 \
-            return ember_status.error();                                            \
-        }                                                                           \
+#define EMBER_CHECKED(expression)                                   \
+    do {                                                            \
+        if (auto ember_status = (expression); !ember_status.ok()) { \
+            return ember_status.error();                            \
+        }                                                           \
     } while (false)

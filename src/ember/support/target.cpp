@@ -1,3 +1,4 @@
+// The levels of each architecture: see target.h.
 #include "ember/support/target.h"
 
 #include <algorithm>

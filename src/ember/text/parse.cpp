@@ -1,5 +1,6 @@
 // The reader of the textual form: one function a rule of the grammar in parse.h. Recursion goes through regions only,
 // and no deeper than kMaxDepth; all else that is made is in proportion to the text.
+// Long because it is one function a rule of the grammar.
 #include "ember/text/parse.h"
 
 #include <unordered_map>

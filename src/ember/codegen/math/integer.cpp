@@ -15,7 +15,8 @@ long long ember_pow_i64(long long x, long long y) {
     if (y < 0) {
         return x == 1 ? 1 : x == -1 ? ((y & 1) != 0 ? -1 : 1) : 0;
     }
-    return static_cast<long long>(ember_pow_u64(static_cast<unsigned long long>(x), static_cast<unsigned long long>(y)));
+    return static_cast<long long>(
+        ember_pow_u64(static_cast<unsigned long long>(x), static_cast<unsigned long long>(y)));
 }
 
 }  // extern "C"
