@@ -170,7 +170,10 @@ class Batch:
             run = run_text(text, inputs, engine, folder)
             if run.returncode != 0:
                 return None, f"status {run.returncode}: {run.stderr.strip()}"
-            outputs = [np.load(Path(folder) / f"out{k}.npy") for k in range(len(checks))]
+            try:
+                outputs = [np.load(Path(folder) / f"out{k}.npy") for k in range(len(checks))]
+            except (OSError, ValueError, MemoryError) as problem:
+                return None, f"no arrays: {problem}"
         wrong = []
         for check, got in zip(checks, outputs):
             found = difference(got, check.want, check.tolerance)
