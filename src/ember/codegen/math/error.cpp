@@ -36,7 +36,7 @@ EMBER_INLINE T erfc_tail(T y) {
 
     Double<T> t = reciprocal(two_sum(y, T(1)));
     T u = (1 - T(2.5) * t.high) - T(2.5) * t.low;
-    Double<T> factor = fast_two_sum(Coefficients<T>::erfcx[0], u * polynomial<1>(u, Coefficients<T>::erfcx));
+    Double<T> factor = polynomial_parts(u, Coefficients<T>::erfcx);
     Double<T> slow = two_product(factor.high, t.high);
     T slow_low = slow.low + (factor.high * t.low + factor.low * t.high);
     return select(zero, T(0), scale(slow.high + (slow.high * power + slow_low * (1 + power)), e.k));
@@ -51,14 +51,14 @@ EMBER_INLINE T erfc(T x) {
 }
 
 /// erfcinv(e^-(s^2)) / s
-EMBER_INLINE float erfc_inverse_slope(float, float u) {
-    return polynomial(u, Coefficients<float>::erfinv_tail);
+EMBER_INLINE Double<float> erfc_inverse_slope(float, float u) {
+    return polynomial_parts(u, Coefficients<float>::erfinv_tail);
 }
 
-EMBER_INLINE double erfc_inverse_slope(double s, double u) {
-    double near = polynomial(u, Coefficients<double>::erfinv_tail);
-    double far = polynomial(u - 0.75, Coefficients<double>::erfinv_far);
-    return select(s < 6.25, near, far);
+EMBER_INLINE Double<double> erfc_inverse_slope(double s, double u) {
+    Double<double> near = polynomial_parts(u, Coefficients<double>::erfinv_tail);
+    Double<double> far = polynomial_parts(u - 0.75, Coefficients<double>::erfinv_far);
+    return {select(s < 6.25, near.high, far.high), select(s < 6.25, near.low, far.low)};
 }
 
 /// erfcinv y for y from (0, 3/8]: nearly sqrt(-log y).
@@ -66,8 +66,8 @@ template <class T>
 EMBER_INLINE T erfc_inverse_tail(T y) {
     Double<T> logarithm = log_parts(y);
     Double<T> s = square_root(Double<T>{-logarithm.high, -logarithm.low});
-    T slope = erfc_inverse_slope(s.high, (s.high - T(1.5) + s.low) / (s.high + 2));
-    return s.high * slope + s.low * slope;
+    Double<T> slope = erfc_inverse_slope(s.high, (s.high - T(1.5) + s.low) / (s.high + 2));
+    return s.high * slope.high + (s.high * slope.low + s.low * slope.high);
 }
 
 template <class T>

@@ -219,6 +219,12 @@ EMBER_INLINE Double<T> fast_two_sum(T a, T b) {
     return {sum, b - kept};
 }
 
+/// A polynomial whose first coefficient outweighs the others, with the rounding error of the last sum.
+template <class T, int N>
+EMBER_INLINE Double<T> polynomial_parts(T x, const T (&c)[N]) {
+    return fast_two_sum(c[0], x * polynomial<1>(x, c));
+}
+
 /// a + b without error.
 template <class T>
 EMBER_INLINE Double<T> two_sum(T a, T b) {
