@@ -63,7 +63,16 @@ void Reverse::add(ValueId value, ValueId contribution) {
         return;
     }
     ValueId& sum = cotangents_.at(value);
-    sum = sum == kNone ? contribution : graph.make(ir::Op::k_add, {sum, contribution});
+    if (sum == kNone) {
+        sum = contribution;
+        return;
+    }
+    auto both = graph.add_one({ir::Op::k_add, {sum, contribution}});
+    if (both.ok()) {
+        sum = both.value();
+    } else if (failure_.ok()) {  // a symbol that the graph holds to be two numbers
+        failure_ = both.error();
+    }
 }
 
 Result<std::vector<ValueId>> Reverse::run(std::span<const Seed> seeds, std::span<const ValueId> wrt, At at) {
@@ -94,6 +103,7 @@ Result<std::vector<ValueId>> Reverse::run(std::span<const Seed> seeds, std::span
             return no_derivative(node);
         }
         EMBER_CHECKED(rule(*this, Node(node)));
+        EMBER_CHECKED(failure_);
     }
     std::vector<ValueId> results;
     for (ValueId value : wrt) {

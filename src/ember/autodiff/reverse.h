@@ -29,6 +29,7 @@ public:
 private:
     std::vector<bool> active_;
     std::vector<ValueId> cotangents_;
+    Status failure_;
 };
 
 /// Which values are floats that depend on active ones. `active` has a flag for every value, set for the sources.

@@ -385,7 +385,7 @@ std::vector<bool> made_and_gone(const Simplifier& s, const NodeSpec& spec, const
     return gone;
 }
 
-/// Axes that a broadcast made need no reduction.
+/// Axes that a broadcast made need no reduction; the others are reduced before they are stretched.
 Replaced reduce_broadcast(Simplifier& s, const NodeSpec& spec, const Axes& axes) {
     auto node = s.producer(spec.operands[0], Op::k_broadcast);
     ValueId inner = node ? node->operands[0] : ir::kNone;
@@ -393,36 +393,38 @@ Replaced reduce_broadcast(Simplifier& s, const NodeSpec& spec, const Axes& axes)
         return std::nullopt;
     }
     std::vector<bool> gone = made_and_gone(s, spec, axes, inner);
-    if (std::find(gone.begin(), gone.end(), true) == gone.end()) {
-        return std::nullopt;
-    }
     size_t extra = gone.size() - shape_of(s, inner).size();
     Values squeezed = {inner};  // without its axes of length 1 that were stretched and are gone
-    for (size_t axis = extra; axis < gone.size(); ++axis) {
-        if (!gone[axis]) {
-            squeezed.push_back(s.length(inner, static_cast<int>(axis - extra)));
-        }
-    }
-    Values stretched = {s.make(Op::k_reshape, std::move(squeezed))};
+    Values stretched;           // lengths of the result
+    Axes rest;                  // what is left to reduce, in the squeezed value
     ValueId count = s.graph.constant_int(1);
-    Axes rest;
     for (size_t axis = 0; axis < gone.size(); ++axis) {
         ValueId length = node->operands[axis + 1];
+        bool reduced = contains(axes, static_cast<int64_t>(axis));
+        bool made = axis < extra || dim_of(s, inner, static_cast<int64_t>(axis - extra)) !=
+                                        dim_of(s, spec.operands[0], static_cast<int64_t>(axis));
         if (gone[axis]) {
             count = s.make(Op::k_mul, {count, length});
             continue;
         }
-        if (contains(axes, static_cast<int64_t>(axis))) {
-            rest.push_back(static_cast<int64_t>(stretched.size()) - 1);
+        if (reduced && made) {
+            return std::nullopt;
         }
-        stretched.push_back(length);
+        if (reduced) {
+            rest.push_back(static_cast<int64_t>(squeezed.size()) - 1);
+        } else {
+            stretched.push_back(length);
+        }
+        if (axis >= extra) {
+            squeezed.push_back(s.length(inner, static_cast<int>(axis - extra)));
+        }
     }
-    ValueId value = s.make(spec.op, {s.make(Op::k_broadcast, std::move(stretched))}, {{"axes", rest}});
-    if (spec.op != Op::k_reduce_sum) {
-        return value;
+    ValueId value = s.make(spec.op, {s.make(Op::k_reshape, std::move(squeezed))}, {{"axes", rest}});
+    if (spec.op == Op::k_reduce_sum) {
+        DType dtype = s.graph.type(value).dtype;
+        value = s.make(Op::k_mul, {value, s.make(Op::k_cast, {count}, {{"dtype", dtype}})});
     }
-    DType dtype = s.graph.type(value).dtype;
-    return s.make(Op::k_mul, {value, s.make(Op::k_cast, {count}, {{"dtype", dtype}})});
+    return s.add({Op::k_broadcast, with_front(value, std::move(stretched)), {}, {}, spec.stated}).at(0);
 }
 
 Replaced reduce_reduce(Simplifier& s, const NodeSpec& spec, const Axes& axes) {
