@@ -1,3 +1,4 @@
+// The C symbols of abi.h.
 #include "runtime/abi.h"
 
 #include "runtime/half.h"

@@ -15,6 +15,7 @@
 #include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <llvm/Transforms/IPO/Internalize.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -56,7 +57,7 @@ private:
     std::chrono::steady_clock::time_point start_;
 };
 
-Status link_math(llvm::Module& module) {
+Status link_math(llvm::Module& module, bool has_fma) {
     bool needed = false;
     for (const llvm::Function& function : module) {
         needed |= function.isDeclaration() && function.getName().starts_with("ember_");
@@ -79,6 +80,10 @@ Status link_math(llvm::Module& module) {
     }
     if (llvm::Linker::linkModules(module, std::move(*math), llvm::Linker::Flags::LinkOnlyNeeded)) {
         return error(Code::kInternal, "math bitcode does not link");
+    }
+    // Which way error-free products are made; see math/scalar.h.
+    if (llvm::GlobalVariable* fma = module.getNamedGlobal("ember_math_fma"); fma != nullptr && has_fma) {
+        fma->setInitializer(llvm::ConstantInt::get(fma->getValueType(), 1));
     }
     for (llvm::Function& function : module) {
         if (!function.isDeclaration() && own.count(function.getName().str()) == 0) {
@@ -146,7 +151,8 @@ Result<std::string> optimize_and_emit(llvm::Module& module, llvm::TargetMachine&
                                       Emit emit) {
     {
         StageTimer timer("link_math");
-        EMBER_CHECKED(link_math(module));
+        const std::vector<std::string>& features = target.features;
+        EMBER_CHECKED(link_math(module, std::find(features.begin(), features.end(), "fma") != features.end()));
     }
     set_target_attributes(module, machine, target.vector_bits);
     std::string message;

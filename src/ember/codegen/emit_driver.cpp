@@ -120,29 +120,31 @@ private:
 
     void parameters() {
         uint64_t length = 0;
+        parameter_of_.assign(p_.buffers.size(), -1);
         for (size_t i = 0; i < p_.params.size(); ++i) {
-            Value* data = nullptr;
-            Value* shape = nullptr;
-            if (is_entry_) {
-                Value* tensor = b_.CreateLoad(b_.getPtrTy(), element(function_->getArg(1), b_.getPtrTy(), i));
-                Value* base = b_.CreateLoad(b_.getPtrTy(), tensor);
-                Value* offset = b_.CreateLoad(b_.getInt64Ty(), at_byte(tensor, kTensorOffset));
-                data = b_.CreateGEP(b_.getInt8Ty(), base, offset);
-                tensors_.push_back(tensor);
-                shape = tensor;
-            } else {
-                data = b_.CreateLoad(b_.getPtrTy(), element(function_->getArg(1), b_.getPtrTy(), i));
-                shape = element(function_->getArg(2), b_.getInt64Ty(), length);
-                length += p_.params[i].shape.size();
-            }
-            if (!is_static_and_filled(p_.params[i])) {
-                // An empty tensor may come without memory; a padded read of it still needs somewhere to look.
-                Value* none = b_.CreateICmpEQ(data, llvm::ConstantPointerNull::get(b_.getPtrTy()));
-                data = b_.CreateSelect(none, nowhere(), data);
-            }
-            parameter_shapes_.push_back(shape);
-            pointers_[static_cast<size_t>(p_.param_buffers[i])] = data;
+            parameter_of_[static_cast<size_t>(p_.param_buffers[i])] = static_cast<int>(i);
+            first_length_.push_back(length);
+            length += p_.params[i].shape.size();
         }
+    }
+
+    Value* parameter_tensor(size_t i) {
+        return b_.CreateLoad(b_.getPtrTy(), element(function_->getArg(1), b_.getPtrTy(), i));
+    }
+
+    /// Read where it is first used: hundreds of weights at the start would make one huge block.
+    Value* parameter_data(size_t i) {
+        Value* data = parameter_tensor(i);
+        if (is_entry_) {
+            Value* offset = b_.CreateLoad(b_.getInt64Ty(), at_byte(data, kTensorOffset));
+            data = b_.CreateGEP(b_.getInt8Ty(), b_.CreateLoad(b_.getPtrTy(), data), offset);
+        }
+        if (!is_static_and_filled(p_.params[i])) {
+            // An empty tensor may come without memory; a padded read of it still needs somewhere to look.
+            Value* none = b_.CreateICmpEQ(data, llvm::ConstantPointerNull::get(b_.getPtrTy()));
+            data = b_.CreateSelect(none, nowhere(), data);
+        }
+        return data;
     }
 
     static bool is_static_and_filled(const ir::TensorType& type) {
@@ -162,11 +164,13 @@ private:
     }
 
     Value* parameter_length(int parameter, int axis) {
-        Value* shape = parameter_shapes_[static_cast<size_t>(parameter)];
+        auto i = static_cast<size_t>(parameter);
+        auto at = static_cast<uint64_t>(axis);
         if (is_entry_) {
-            shape = b_.CreateLoad(b_.getPtrTy(), at_byte(shape, kTensorShape));
+            Value* shape = b_.CreateLoad(b_.getPtrTy(), at_byte(parameter_tensor(i), kTensorShape));
+            return b_.CreateLoad(b_.getInt64Ty(), element(shape, b_.getInt64Ty(), at));
         }
-        return b_.CreateLoad(b_.getInt64Ty(), element(shape, b_.getInt64Ty(), static_cast<uint64_t>(axis)));
+        return b_.CreateLoad(b_.getInt64Ty(), element(function_->getArg(2), b_.getInt64Ty(), first_length_[i] + at));
     }
 
     Value* elements(const std::vector<ScalarId>& shape) {
@@ -193,6 +197,9 @@ private:
         const lower::Buffer& buffer = p_.buffers[k];
         if (buffer.alias_of >= 0) {
             return pointers_[k] = pointer(buffer.alias_of);
+        }
+        if (parameter_of_[k] >= 0) {
+            return pointers_[k] = parameter_data(static_cast<size_t>(parameter_of_[k]));
         }
         Value* made = nullptr;
         if (buffer.kind == BufferKind::kTemp) {
@@ -291,9 +298,6 @@ private:
             const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(p_.outputs[k])];
             if (buffer.kind == BufferKind::kOutput) {
                 pointer(p_.outputs[k]);  // allocated even when empty
-            } else if (is_entry_) {
-                // In place of a parameter: the very same memory.
-                write_shape(p_.outputs[k], static_cast<int>(k));
             }
         }
     }
@@ -694,8 +698,8 @@ private:
     std::vector<Value*> scalars_;
     std::vector<Value*> pointers_;
     std::vector<Value*> slots_;
-    std::vector<Value*> tensors_;
-    std::vector<Value*> parameter_shapes_;
+    std::vector<int> parameter_of_;       // by buffer: the parameter it is, or -1
+    std::vector<uint64_t> first_length_;  // by parameter: where its lengths stand in the lengths array
 };
 
 }  // namespace

@@ -46,7 +46,8 @@ public:
     using Allocate = void* (*)(void* host, int32_t output, int64_t bytes);
 
     /// inputs: one for every parameter, contiguous, checked by check_inputs(). outputs: `shape` points to room for the
-    /// output's rank. Outputs that are written in place of a parameter are not allocated; their shape is written.
+    /// output's rank. Outputs that are written in place of a parameter are neither
+    /// allocated nor touched: they are that parameter's tensor.
     Status call(const EmberTensor* const* inputs, EmberTensor* const* outputs, Allocate allocate, void* host) const;
 
     /// Do these tensors fit the parameters' types: dtype, rank, lengths, equal symbols? Names the parameter if not.
