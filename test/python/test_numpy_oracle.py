@@ -15,11 +15,11 @@ import mpmath
 import numpy as np
 import pytest
 import scipy.special as sp
-from oracle.batch import Batch, engines, has_code, program, skip_without_code
+from oracle.batch import Batch, engines, has_code, needs_program, program, skip_without_code
 from oracle.compare import Tolerance
 from oracle.values import COMPLEX, FLOATS, INTS, NUMPY, operands, rounded
 
-pytestmark = pytest.mark.skipif(not program().exists(), reason=f"no {program()}")
+pytestmark = needs_program
 warnings.filterwarnings("ignore", category=RuntimeWarning)
 
 ENGINE = pytest.mark.parametrize("engine", engines())

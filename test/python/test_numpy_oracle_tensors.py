@@ -8,10 +8,10 @@ import itertools
 
 import numpy as np
 import pytest
-from oracle.batch import DTYPE_NAMES, Batch, engines, evaluate, failure, has_code, program, skip_without_code
+from oracle.batch import DTYPE_NAMES, Batch, engines, evaluate, failure, has_code, needs_program, skip_without_code
 from oracle.compare import Tolerance
 
-pytestmark = pytest.mark.skipif(not program().exists(), reason=f"no {program()}")
+pytestmark = needs_program
 
 ENGINE = pytest.mark.parametrize("engine", engines())
 SYMBOLIC = pytest.mark.parametrize("symbolic", [False, True], ids=["static", "symbolic"])
