@@ -26,6 +26,7 @@ namespace {
 constexpr int64_t kStackBytes = 8192;       // static temporaries up to this size live on the stack
 constexpr int64_t kParallelWork = 1 << 16;  // simple instructions from which a kernel is worth several threads
 constexpr int64_t kChunkWork = 1 << 14;
+constexpr size_t kLongProgram = 24;  // steps from which a driver is left as it is written
 
 enum RuntimeSlot : unsigned {
     kParallelFor,
@@ -717,6 +718,11 @@ llvm::Function* Emitter::program(int index) {
         llvm::Function::Create(signature, is_entry ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage,
                                is_entry ? "ember_call" : "program" + std::to_string(index), module_);
     function->addFnAttr(llvm::Attribute::NoUnwind);
+    if (lowered_.programs[static_cast<size_t>(index)].steps.size() > kLongProgram) {
+        // It runs once a call and does nothing but call: optimising it would cost more than all kernels.
+        function->addFnAttr(llvm::Attribute::OptimizeNone);
+        function->addFnAttr(llvm::Attribute::NoInline);
+    }
     DriverEmitter(*this, lowered_.programs[static_cast<size_t>(index)], function, is_entry).run();
     return function;
 }
