@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 
 #include "ember/autodiff/grad.h"
 #include "ember/interp/evaluate.h"
@@ -39,7 +40,8 @@ struct Sizes {
 /// Builds a decoder with key-value caches, node by node, as a frontend would.
 class Transformer {
 public:
-    explicit Transformer(int layers) : layers_(layers) {}
+    /// `wide`: layers whose feed-forward part is larger.
+    explicit Transformer(int layers, std::function<bool(int)> wide = {}) : layers_(layers), wide_(std::move(wide)) {}
 
     ir::Module build() {
         tokens_ = b_.param({DType::kI64, {n_}});
@@ -48,6 +50,7 @@ public:
         make_rope_and_mask();
         ValueId x = b_.make(Op::k_gather, {embedding, tokens_}, {{"axes", Axes{0}}});
         for (int layer = 0; layer < layers_; ++layer) {
+            inner_ = wide_ && wide_(layer) ? s_.inner + 4 : s_.inner;
             x = add(x, attention(normalized(x)));
             x = add(x, feed_forward(normalized(x)));
         }
@@ -139,12 +142,14 @@ private:
     }
 
     ValueId feed_forward(ValueId x) {
-        ValueId gate = dot(x, weight({s_.inner, s_.width()}), {1, 1});
-        ValueId up = dot(x, weight({s_.inner, s_.width()}), {1, 1});
-        return dot(mul(mul(gate, b_.make(Op::k_sigmoid, {gate})), up), weight({s_.width(), s_.inner}), {1, 1});
+        ValueId gate = dot(x, weight({inner_, s_.width()}), {1, 1});
+        ValueId up = dot(x, weight({inner_, s_.width()}), {1, 1});
+        return dot(mul(mul(gate, b_.make(Op::k_sigmoid, {gate})), up), weight({s_.width(), inner_}), {1, 1});
     }
 
     int layers_;
+    std::function<bool(int)> wide_;
+    int64_t inner_ = 0;
     Sizes s_;
     Dim n_ = Dim::symbol("n");
     GraphBuilder b_;
@@ -250,6 +255,28 @@ TEST(OutlineLayers, OneFunctionForAnyNumberOfLayers) {
         if (layers < 30) {
             expect_same_results(before, after, 0);
         }
+    }
+}
+
+TEST(OutlineLayers, LayersOfTwoKinds) {
+    struct Pattern {
+        const char* name;
+        std::function<bool(int)> wide;
+    };
+    const Pattern kPatterns[] = {
+        {"alternating", [](int layer) { return layer % 2 == 1; }},
+        {"every third", [](int layer) { return layer % 3 == 2; }},
+        {"irregular", [](int layer) { return (0x9a5c3 >> (layer % 20) & 1) != 0; }},
+        {"ends", [](int layer) { return layer < 4 || layer > 11; }},
+    };
+    for (const Pattern& pattern : kPatterns) {
+        SCOPED_TRACE(pattern.name);
+        ir::Module before = Transformer(16, pattern.wide).build();
+        ir::Module after = outline_layers(before);
+        EXPECT_GE(after.functions.size(), 2);
+        EXPECT_LE(after.functions.size(), 5);
+        EXPECT_LT(after.entry().nodes.size(), 200) << text::print(after);
+        expect_same_results(before, after, 0);
     }
 }
 

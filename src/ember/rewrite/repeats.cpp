@@ -23,6 +23,7 @@ using ir::ValueId;
 constexpr size_t kMinSize = 4;          // nodes of an occurrence
 constexpr size_t kMinSaved = 40;        // nodes saved by all
 constexpr size_t kMaxCandidates = 400;  // anchors tried out
+constexpr size_t kSearchEffort = 8;     // nodes taken in all tries, a node of the graph
 constexpr size_t kSearch = 64;          // nodes looked at to prove convexity
 constexpr int kSurroundings = 4;        // operands of operands that count in a node's hash
 
@@ -441,12 +442,13 @@ size_t count_border(const Surroundings& around, const Repeats& repeats) {
     return border.size();
 }
 
-/// The first two, which lie side by side, one from the middle, and the last.
+/// Some from the beginning, the middle and the end. Neighbours are among them: growth ends where the next one begins.
 std::vector<NodeId> sample(const std::vector<NodeId>& nodes) {
-    if (nodes.size() <= 4) {
+    size_t n = nodes.size();
+    if (n <= 7) {
         return nodes;
     }
-    return {nodes[0], nodes[1], nodes[nodes.size() / 2], nodes.back()};
+    return {nodes[0], nodes[1], nodes[2], nodes[n / 2], nodes[n / 2 + 1], nodes[n - 2], nodes[n - 1]};
 }
 
 }  // namespace
@@ -466,6 +468,7 @@ Repeats find_repeats(const Graph& graph) {
     const std::vector<NodeId>* best = nullptr;
     size_t most = 0;
     size_t border = 0;
+    size_t tries = 0;
     for (const std::vector<NodeId>& group : around.groups) {
         const Node& anchor = graph.nodes[group[0]];
         if (stays_outside(anchor)) {
@@ -477,7 +480,11 @@ Repeats find_repeats(const Graph& graph) {
         if (known) {
             continue;
         }
+        if (tries > kSearchEffort * (graph.nodes.size() + 1000)) {
+            break;
+        }
         Repeats tried = growth.grow(sample(group));
+        tries += tried.nodes.size() + 1;
         size_t saved = (group.size() - 1) * tried.size();
         if (saved < most || !is_worth_it(graph, tried, group.size())) {
             continue;
