@@ -457,8 +457,9 @@ bool KernelBuilder::collapse_pair(int k) {
     int second = -1;
     for (size_t i = 0; i < kernel_.body.size(); ++i) {
         if (kernel_.body[i].op == KernelOp::kIndex) {
-            first = kernel_.body[i].index == k ? static_cast<int>(i) : first;
-            second = kernel_.body[i].index == k + 1 ? static_cast<int>(i) : second;
+            // Of several with one number, the first is in use, the others were joined into it.
+            first = first < 0 && kernel_.body[i].index == k ? static_cast<int>(i) : first;
+            second = second < 0 && kernel_.body[i].index == k + 1 ? static_cast<int>(i) : second;
         }
     }
     if (first < 0 || second < 0) {
