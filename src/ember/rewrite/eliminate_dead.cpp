@@ -1,6 +1,7 @@
-// The pass eliminate_dead: nodes, results and operands of regions, and functions that no output needs go away.
-// Tests: test/filetests/eliminate_dead.
+// The pass eliminate_dead: what no output needs goes away: nodes, results and operands of regions and of functions, and
+// functions. Tests: test/filetests/eliminate_dead.
 #include <algorithm>
+#include <unordered_map>
 
 #include "ember/rewrite/passes.h"
 #include "ember/rewrite/rebuild.h"
@@ -119,13 +120,17 @@ Kept keep_loop(const Node& node, const Flags& results) {
     return kept;
 }
 
-bool has_regions(const Graph& graph) {
-    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return !node.regions.empty(); });
-}
+/// Which parameters and results of a function are used.
+struct Signature {
+    Flags params;
+    Flags results;
+};
+using Signatures = std::unordered_map<std::string_view, Signature>;
 
 class Elimination {
 public:
-    explicit Elimination(const Graph& graph) : graph_(graph), used_(used_values(graph)) {}
+    Elimination(const Graph& graph, const Signatures& signatures)
+        : graph_(graph), signatures_(signatures), used_(used_values(graph)) {}
 
     Graph run() {
         map_.assign(graph_.values.size(), kNone);
@@ -149,6 +154,20 @@ private:
         result_.values.push_back({graph_.type(value), node, index});
     }
 
+    Kept keep(const Node& node, const Flags& results) const {
+        if (node.op == Op::k_if) {
+            return keep_if(node, results);
+        }
+        if (node.op == Op::k_loop) {
+            return keep_loop(node, results);
+        }
+        if (node.op == Op::k_call) {
+            const Signature& callee = signatures_.at(node.string("callee"));
+            return {callee.params, callee.results, {}};
+        }
+        return {Flags(node.operands.size(), true), Flags(results.size(), true), {}};
+    }
+
     void add_node(const Node& node) {
         Flags results;
         for (uint32_t k = 0; k < node.result_count; ++k) {
@@ -157,9 +176,7 @@ private:
         if (std::find(results.begin(), results.end(), true) == results.end()) {
             return;
         }
-        Kept kept = node.op == Op::k_if     ? keep_if(node, results)
-                    : node.op == Op::k_loop ? keep_loop(node, results)
-                                            : Kept{Flags(node.operands.size(), true), Flags(results.size(), true), {}};
+        Kept kept = keep(node, results);
         Node copy{node.op, {}, node.attributes};
         for (size_t k = 0; k < node.operands.size(); ++k) {
             if (kept.operands[k]) {
@@ -167,7 +184,7 @@ private:
             }
         }
         for (const auto& region : kept.regions) {
-            copy.regions.push_back(std::make_shared<const Graph>(Elimination(*region).run()));
+            copy.regions.push_back(std::make_shared<const Graph>(Elimination(*region, signatures_).run()));
         }
         if (node.op == Op::k_loop) {
             copy.attributes[0].value = kept.carried;
@@ -183,18 +200,68 @@ private:
     }
 
     const Graph& graph_;
+    const Signatures& signatures_;
     Flags used_;
     Values map_;
     Graph result_;
 };
 
+void count_uses(const Graph& graph, Signatures& signatures) {
+    Flags used = used_values(graph);
+    for (const Node& node : graph.nodes) {
+        for (const auto& region : node.regions) {
+            count_uses(*region, signatures);
+        }
+        if (node.op == Op::k_call) {
+            Flags& results = signatures.at(node.string("callee")).results;
+            for (uint32_t k = 0; k < node.result_count; ++k) {
+                results[k] = results[k] || used[node.result(k)];
+            }
+        }
+    }
+}
+
+/// What calls use of functions, and what functions use of their parameters for that. The entry keeps all.
+Signatures used_signatures(const ir::Module& module) {
+    Signatures signatures;
+    for (const Graph& function : module.functions) {
+        bool entry = &function == &module.entry();
+        signatures[function.name] = {Flags(function.params.size(), true), Flags(function.outputs.size(), entry)};
+    }
+    for (const Graph& function : module.functions) {
+        count_uses(function, signatures);
+    }
+    for (size_t i = 1; i < module.functions.size(); ++i) {
+        Signature& signature = signatures.at(module.functions[i].name);
+        signature.params = needed_params(with_outputs(module.functions[i], signature.results));
+    }
+    return signatures;
+}
+
+bool uses_all(const Signatures& signatures) {
+    auto all = [](const Flags& flags) { return std::find(flags.begin(), flags.end(), false) == flags.end(); };
+    return std::all_of(signatures.begin(), signatures.end(),
+                       [&](const auto& one) { return all(one.second.params) && all(one.second.results); });
+}
+
 }  // namespace
 
 ir::Module eliminate_dead(ir::Module module) {
-    return rebuild_functions(std::move(module), [](const Graph& graph, const ir::Module&) {
-        Graph alive = canonicalize_order(graph);
-        return has_regions(alive) ? canonicalize_order(Elimination(alive).run()) : alive;
-    });
+    for (bool done = false; !done;) {
+        module = drop_uncalled(std::move(module));
+        Signatures signatures = used_signatures(module);
+        done = uses_all(signatures);
+        ir::Module next;
+        for (size_t i = 0; i < module.functions.size(); ++i) {
+            const Graph& function = module.functions[i];
+            const Signature& signature = signatures.at(function.name);
+            Graph needed =
+                i == 0 ? function : *with_params(with_outputs(function, signature.results), signature.params);
+            next.functions.push_back(canonicalize_order(Elimination(canonicalize_order(needed), signatures).run()));
+        }
+        module = std::move(next);
+    }
+    return module;
 }
 
 }  // namespace ember::rewrite

@@ -16,19 +16,6 @@ using ir::Op;
 
 constexpr size_t kSmall = 8;  // nodes of a function that costs less than its call
 
-using CallCounts = std::unordered_map<std::string_view, size_t>;
-
-void count_calls(const Graph& graph, CallCounts& calls) {
-    for (const ir::Node& node : graph.nodes) {
-        if (node.op == Op::k_call) {
-            ++calls[node.string("callee")];
-        }
-        for (const auto& region : node.regions) {
-            count_calls(*region, calls);
-        }
-    }
-}
-
 /// Is every length of a result one of a parameter's?
 bool tells_lengths(const Graph& function) {
     std::vector<ir::Dim> known;
@@ -58,12 +45,11 @@ public:
         if (calls_.empty() && module_.functions.size() == 1) {
             return std::move(module_);
         }
-        std::vector<std::string> order;
         done_.functions.reserve(module_.functions.size());
         visit(module_.entry());
         // callees were finished first, and the entry last
         std::reverse(done_.functions.begin(), done_.functions.end());
-        return keep_called(std::move(done_));
+        return drop_uncalled(std::move(done_));
     }
 
 private:
@@ -98,32 +84,6 @@ private:
             callee->nodes.size() <= kSmall || calls_.at(node.string("callee")) == 1 || !tells_lengths(*callee);
         return worth_it ? append_graph(builder, *callee, spec.operands, ir::Symbols::kFresh)
                         : std::vector<ir::ValueId>();
-    }
-
-    /// Without the functions whose calls are all gone.
-    static ir::Module keep_called(ir::Module module) {
-        CallCounts calls;
-        std::vector<const Graph*> open = {&module.entry()};
-        std::vector<bool> kept(module.functions.size(), false);
-        kept[0] = true;
-        while (!open.empty()) {
-            CallCounts here;
-            count_calls(*open.back(), here);
-            open.pop_back();
-            for (size_t i = 0; i < module.functions.size(); ++i) {
-                if (!kept[i] && here.contains(module.functions[i].name)) {
-                    kept[i] = true;
-                    open.push_back(&module.functions[i]);
-                }
-            }
-        }
-        ir::Module result;
-        for (size_t i = 0; i < kept.size(); ++i) {
-            if (kept[i]) {
-                result.functions.push_back(std::move(module.functions[i]));
-            }
-        }
-        return result;
     }
 
     ir::Module module_;

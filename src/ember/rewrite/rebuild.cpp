@@ -39,6 +39,41 @@ void SymbolRenames::learn(const ir::GraphBuilder& builder, const std::vector<ir:
     }
 }
 
+void count_calls(const Graph& graph, CallCounts& calls) {
+    for (const ir::Node& node : graph.nodes) {
+        if (node.op == ir::Op::k_call) {
+            ++calls[node.string("callee")];
+        }
+        for (const auto& region : node.regions) {
+            count_calls(*region, calls);
+        }
+    }
+}
+
+ir::Module drop_uncalled(ir::Module module) {
+    std::vector<const Graph*> open = {&module.entry()};
+    std::vector<bool> kept(module.functions.size(), false);
+    kept[0] = true;
+    while (!open.empty()) {
+        CallCounts here;
+        count_calls(*open.back(), here);
+        open.pop_back();
+        for (size_t i = 0; i < module.functions.size(); ++i) {
+            if (!kept[i] && here.contains(module.functions[i].name)) {
+                kept[i] = true;
+                open.push_back(&module.functions[i]);
+            }
+        }
+    }
+    ir::Module result;
+    for (size_t i = 0; i < kept.size(); ++i) {
+        if (kept[i]) {
+            result.functions.push_back(std::move(module.functions[i]));
+        }
+    }
+    return result;
+}
+
 ir::Module rebuild_functions(ir::Module module, const std::function<Graph(const Graph&, const ir::Module&)>& rebuild) {
     for (size_t i = module.functions.size(); i-- > 0;) {
         module.functions[i] = rebuild(module.functions[i], module);

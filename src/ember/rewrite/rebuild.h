@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ember/ir/append.h"
@@ -24,6 +25,12 @@ private:
     std::unordered_set<int64_t> kept_;
     ir::SymbolMap renamed_;
 };
+
+/// How often a graph and its regions call each function.
+using CallCounts = std::unordered_map<std::string_view, size_t>;
+void count_calls(const ir::Graph& graph, CallCounts& calls);
+/// Without the functions that the entry does not reach.
+ir::Module drop_uncalled(ir::Module module);
 
 /// Makes each function anew. Functions are found by name in the module that the callback is given.
 ir::Module rebuild_functions(ir::Module module,

@@ -102,6 +102,11 @@ std::optional<ValueId> Simplifier::replace_map(NodeSpec& spec) {
     if (std::optional<ValueId> value = move_broadcasts(spec)) {
         return value;
     }
+    if (spec.op == Op::k_add) {
+        if (std::optional<ValueId> value = sum_of_pads(*this, spec)) {
+            return value;
+        }
+    }
     constants_to_the_right(graph.graph(), spec);
     return apply_rules(spec);
 }

@@ -70,6 +70,9 @@ private:
 using ViewRule = std::optional<ValueId> (*)(Simplifier& simplifier, const NodeSpec& spec);
 ViewRule view_rule(ir::Op op);
 
+/// add(pad(x), pad(y)) where x and y lie side by side.
+std::optional<ValueId> sum_of_pads(Simplifier& simplifier, const NodeSpec& spec);
+
 /// Control flow whose way is known, and asserts that hold: all results.
 std::optional<std::vector<ValueId>> replace_control(Simplifier& simplifier, NodeSpec& spec);
 

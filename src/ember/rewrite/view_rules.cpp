@@ -310,6 +310,31 @@ Replaced concat_rule(Simplifier& s, const NodeSpec& spec) {
     return pieces == spec.operands ? std::nullopt : again(s, spec, std::move(pieces), spec.attributes);
 }
 
+/// A value at a known place among zeros.
+struct Placed {
+    ValueId value;
+    int64_t axis;
+    int64_t low;
+    int64_t high;
+    int64_t length;
+};
+
+std::optional<Placed> as_placed(const Simplifier& s, ValueId padded) {
+    auto node = s.producer(padded, Op::k_pad);
+    if (!node) {
+        return std::nullopt;
+    }
+    const ir::Literal* filler = s.graph.graph().literal(node->operands[1]);
+    auto low = s.number(node->operands[2]);
+    auto high = s.number(node->operands[3]);
+    int64_t axis = node->integer("axis");
+    Dim length = dim_of(s, node->operands[0], axis);
+    if (filler == nullptr || literal_as_double(*filler) != 0 || !low || !high || length.is_symbol()) {
+        return std::nullopt;
+    }
+    return Placed{node->operands[0], axis, *low, *high, length.size()};
+}
+
 // --- indexing
 
 /// One known row: a view.
@@ -632,6 +657,26 @@ constexpr auto kRules = [] {
 }();
 
 }  // namespace
+
+/// The gradients of pieces, side by side among zeros: one concatenation.
+Replaced sum_of_pads(Simplifier& s, const NodeSpec& spec) {
+    auto first = as_placed(s, spec.operands[0]);
+    auto second = as_placed(s, spec.operands[1]);
+    if (!first || !second || first->axis != second->axis) {
+        return std::nullopt;
+    }
+    if (second->low < first->low) {
+        std::swap(first, second);
+    }
+    bool same_length = first->low + first->length + first->high == second->low + second->length + second->high;
+    if (!same_length || first->low + first->length != second->low) {
+        return std::nullopt;
+    }
+    ValueId both = s.make(Op::k_concat, {first->value, second->value}, {{"axis", first->axis}});
+    ValueId zero = s.graph.constant(s.graph.type(both).dtype, 0.0);
+    Values operands = {both, zero, s.graph.constant_int(first->low), s.graph.constant_int(second->high)};
+    return s.add({Op::k_pad, std::move(operands), {{"axis", first->axis}}, {}, spec.stated}).at(0);
+}
 
 ViewRule view_rule(Op op) {
     return kRules[static_cast<size_t>(op)];
