@@ -228,9 +228,9 @@ std::vector<W> contract(const Tensor& x, const Tensor& y, const Side& a, const S
             }
             for (int64_t n : b.rest) {
                 W sum{};
-                const W* column = right.data() + b.batch[i] + n;
+                int64_t column = b.batch[i] + n;
                 for (size_t k = 0; k < row.size(); ++k) {
-                    sum = wrapping_add(sum, wrapping_mul(row[k], column[b.contracted[k]]));
+                    sum = wrapping_add(sum, wrapping_mul(row[k], right[static_cast<size_t>(column + b.contracted[k])]));
                 }
                 result.push_back(sum);
             }

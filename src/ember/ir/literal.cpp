@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "ember/ir/graph.h"
 #include "ember/support/check.h"
@@ -144,7 +145,13 @@ float f16_value(uint16_t bits) {
 }
 
 void append_element(std::string& bytes, DType dtype, double value) {
-    append_as(bytes, dtype, value);
+    bool wraps = (is_int(dtype) && dtype != DType::kU64) || (dtype == DType::kU64 && value < 0);
+    if (wraps) {
+        bool fits = value >= -0x1p63 && value < 0x1p63;
+        append_as(bytes, dtype, fits ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min());
+    } else {
+        append_as(bytes, dtype, dtype == DType::kU64 && !(value < 0x1p64) ? 0.0 : value);
+    }
 }
 void append_element(std::string& bytes, DType dtype, int64_t value) {
     append_as(bytes, dtype, value);

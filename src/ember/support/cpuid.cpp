@@ -4,6 +4,9 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #if __has_include(<sys/platform/x86.h>)
+#if defined(__clang__)
+#define _Bool bool  // the header is written for C
+#endif
 #include <sys/platform/x86.h>
 #define EMBER_HAS_GLIBC_CPUID 1
 #endif
