@@ -1,7 +1,9 @@
 // Key → entry. A fault of the cache is never the user's error and never a wrong result: it is a miss or a memory-only
 // entry, a counter, and one warning per reason and process. A hit takes no lock, lists nothing and creates nothing.
 // Safe for any number of threads and processes; a fork may happen at any time.
-// Tests: test/unit/cache_test.cpp. Layout of the folder: store.h. One compile per key: lock.h. For users: verbs.h.
+// Layout of the folder: store.h. One compile per key: lock.h. For users: verbs.h.
+//
+// Tests: test/unit/cache_test.cpp, cache_fault_test.cpp, cache_process_test.cpp.
 #pragma once
 
 #include <array>

@@ -1,13 +1,14 @@
 // One compile per key, among the threads of a process (Flight) and among the processes of a host (CompileLock). Both
 // only save work: whoever cannot have them in time compiles all the same. Hits never come here.
 //
-//     DIR/v1/xx/KEY.lock = "pid " N " until " MS "\n"      flocked by the one that compiles; MS since 1970, expected
-//     end
+//     DIR/v1/xx/KEY.lock = "pid " N " until " MS "\n"      flocked by the one that compiles; MS: expected end
 //
 // The kernel drops the lock of a killed holder at once; the file is removed by the holder or by who comes next. A
-// stopped holder delays others by a stated bound: the expected time of the compile and two seconds. Forks: a child has
-// none of its parent's locks and flights; no lock is found held by a thread that it does not have. Tests:
-// test/unit/cache_test.cpp.
+// stopped holder delays others by a stated bound: the expected time of the compile and two seconds.
+//
+// A forked child has none of its parent's locks and flights, and finds no lock held by a thread that it does not have.
+//
+// Tests: test/unit/cache_process_test.cpp.
 #pragma once
 
 #include <cstdint>

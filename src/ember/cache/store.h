@@ -7,10 +7,15 @@
 //     DIR/v1/xx/KEY.lock           being compiled, see lock.h
 //
 // An entry appears and is replaced by rename only: a reader sees all of it or nothing. There is no fsync: a power cut
-// may leave an entry cut, which its digest tells, and a recompile is cheaper than a flush at every put. A writer locks
-// its temporary file, so what a dead one left is known and removed by the next put to the same xx. The modification
-// time of an entry is its access stamp, set by a hit that finds it more than an hour off. Other formats live in other
-// v… folders and are pruned with the rest, never read. Tests: test/unit/cache_test.cpp.
+// may leave an entry cut, which its digest tells, and a recompile is cheaper than a flush at every put.
+//
+// A writer locks its temporary file, so what a dead one left is known, and removed by the next put to the same xx.
+//
+// The modification time of an entry is its access stamp, set by a hit that finds it more than an hour off.
+//
+// Other formats live in other v… folders and are pruned with the rest, never read.
+//
+// Tests: test/unit/cache_test.cpp, test/unit/cache_fault_test.cpp.
 #pragma once
 
 #include <bitset>
@@ -44,7 +49,7 @@ enum class Reason {
     kMode,       // the mode says so
     kDiffers,    // mode verify: compiled again and not the same
 };
-constexpr size_t kReasonCount = 15;
+constexpr size_t kReasonCount = static_cast<size_t>(Reason::kDiffers) + 1;
 
 std::string_view reason_name(Reason reason);
 Reason reason_of(EntryFault fault);

@@ -2,11 +2,12 @@
 //
 //     DIR/usage = base *change
 //     base      = "= " bytes " " count "\n"     ; from a listing
-//     change    = ("+" / "-") bytes "\n"        ; one write in append mode; "+" before an entry comes, "-" after it
-//     goes
+//     change    = ("+" / "-") bytes "\n"        ; one appended write: "+" before a put, "-" after a removal
 //
 // An estimate: a killed writer leaves it too high, which leads to a listing and a new base. A file that is missing,
-// does not parse or has grown long is replaced after a listing as well. Tests: test/unit/cache_test.cpp.
+// does not parse or has grown long is replaced after a listing as well.
+//
+// Tests: test/unit/cache_test.cpp.
 #pragma once
 
 #include <cstdint>

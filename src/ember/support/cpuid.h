@@ -1,6 +1,7 @@
 // What the CPUID instruction says, on x86-64. Taken from glibc, which has asked at the start of the process: in a
-// virtual machine each CPUID traps and costs 20 µs and more, and a hit has no time for dozens. Tests:
-// test/unit/artifact_test.cpp.
+// virtual machine each CPUID traps and costs 20 µs and more, and a hit has no time for dozens.
+//
+// Tests: test/unit/artifact_test.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,8 @@
 // Files. Every call on a file, folder, lock or clock that the cache makes goes through one table of functions, so that
 // a test can fail, delay, cut or kill at the n-th call. Functions of the table behave as their POSIX namesakes: -1 and
-// errno. Helpers below take the table first and return 0 or an errno. Tests: test/unit/cache_test.cpp.
+// errno. Helpers below take the table first and return 0 or an errno.
+//
+// Tests: test/unit/cache_fault_test.cpp.
 #pragma once
 
 #include <sys/stat.h>
