@@ -205,8 +205,10 @@ Reason Store::write(const Key& key, std::string_view bytes) {
         return Reason::kTooLarge;
     }
     int failure = ENOENT;
-    // Again where the folder or the temporary file went away: somebody may be clearing the cache.
-    for (int attempt = 0; attempt < 3 && (failure == ENOENT || failure == ESTALE); ++attempt) {
+    // Again where the folder or the temporary file went away: somebody may be clearing the cache, and take our file for
+    // a leftover between its opening and its locking. Rare, but a busy machine can do it several times in a row.
+    constexpr int kAttempts = 16;
+    for (int attempt = 0; attempt < kAttempts && (failure == ENOENT || failure == ESTALE); ++attempt) {
         failure = write_once(key, bytes);
     }
     Reason reason = reason_of_errno(failure);
