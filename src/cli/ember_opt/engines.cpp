@@ -8,6 +8,8 @@
 namespace ember::opt {
 namespace {
 
+constexpr int64_t kMaxTensorBytes = int64_t{1} << 30;
+
 /// A host tensor as an artifact takes it.
 struct View {
     EmberTensor tensor{};
@@ -35,7 +37,7 @@ struct Outputs {
 
 Result<Tensors> evaluate_reference(const ir::Module& module, Tensors inputs) {
     interp::EvaluateOptions options;
-    options.max_tensor_bytes = int64_t{1} << 30;
+    options.max_tensor_bytes = kMaxTensorBytes;
     return interp::evaluate(module, std::move(inputs), options);
 }
 
@@ -65,6 +67,9 @@ Result<Tensors> evaluate_compiled(const ir::Module& module, Tensors inputs) {
     }
     auto allocate = [](void* host, int32_t output, int64_t bytes) -> void* {
         auto& room = static_cast<Outputs*>(host)->bytes[static_cast<size_t>(output)];
+        if (bytes < 0 || bytes > kMaxTensorBytes) {
+            return nullptr;
+        }
         room.resize(static_cast<size_t>(bytes) + 1);  // never empty
         return room.data();
     };

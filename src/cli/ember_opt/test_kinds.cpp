@@ -116,24 +116,25 @@ Outcome test_key(const TestCase& test) {
     });
 }
 
-/// The names of all "// differ:" lines.
-std::string names_that_differ(const TestCase& test) {
-    std::string names;
-    for (const std::string& line : test.lines) {
-        names += " " + std::string(directive(line, "differ").value_or(""));
-    }
-    return names + " ";
+/// Is the function named in a line of this directive?
+bool is_listed(const TestCase& test, std::string_view list, const std::string& name) {
+    return std::any_of(test.lines.begin(), test.lines.end(), [&](const std::string& line) {
+        std::string names = " " + std::string(directive(line, list).value_or("")) + " ";
+        return names.find(" " + name + " ") != std::string::npos;
+    });
 }
 
 Outcome test_same(const TestCase& test) {
     return test_module(test, [&](const ir::Module& module, Outcome& outcome) {
-        std::string differ = names_that_differ(test);
         std::map<std::string, std::string> seen;  // canonical text → the function that first had it
         std::string common = text::canonical_text(module);
         for (size_t i = 0; i < module.functions.size(); ++i) {
             std::string name = "@" + module.functions[i].name;
             std::string text = text::canonical_text(with_entry(module, i));
-            bool should_differ = differ.find(" " + name + " ") != std::string::npos;
+            if (is_listed(test, "helpers", name)) {
+                continue;
+            }
+            bool should_differ = is_listed(test, "differ", name);
             auto [other, is_new] = seen.emplace(text, name);
             if (should_differ ? !is_new : text != common) {
                 outcome.faults.push_back(should_differ ? name + " has the text of " + other->second + ":\n" + text

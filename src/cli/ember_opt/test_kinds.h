@@ -4,11 +4,11 @@
 //                    parses has in its expect block what print() makes of it; in `verify` it has none.
 //     infer          every node's line ends with the types of its results: "  // f32[n]"; errors as in parse
 //     key            the expect block is the canonical text
-//     same           all functions have one canonical text, but for those in "// differ: @a @b"
-//     run            after each function, runs of it: its inputs "// input: tensor", then one "// expect: tensor" an
-//     output
-//                    or "// error: message". "// tolerance: x" stands before the inputs. A function without runs is
-//                    called by others.
+//     same           all functions have one canonical text, but for those in "// differ: @a @b", which differ from all
+//                    others, and those in "// helpers: @a @b", which others call
+//     run            after each function, runs of it: its inputs "// input: tensor", then one "// expect: tensor" for
+//                    each output, or "// error: message"; "// tolerance: x" stands before the inputs. A function
+//                    without runs is called by others. "// interpreter only: reason" keeps a case from compiled code.
 //     PASS           the expect block is what the pass makes of the module. Before and after are evaluated on random
 //                    inputs; "// sizes: n=4 m=5" says what symbols are (else 3, 4, 5, …), "// input: tensor" lines give
 //                    the inputs of the first function, "// tolerance: x" loosens.

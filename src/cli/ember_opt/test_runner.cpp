@@ -51,6 +51,11 @@ Outcome run_case(const TestKind& kind, const TestCase& test) {
     }
 }
 
+bool is_interpreted_only(const TestCase& test) {
+    return std::any_of(test.lines.begin(), test.lines.end(),
+                       [](const std::string& line) { return directive(line, "interpreter only").has_value(); });
+}
+
 void print_lines(char sign, const Lines& lines, size_t from, size_t to) {
     for (size_t i = from; i < to; ++i) {
         std::printf("  %c %s\n", sign, lines[i].c_str());
@@ -103,13 +108,15 @@ public:
             failed = !report(cases[i], outcome) || failed;
         }
         cases_ += cases.size();
+        interpreted_ += static_cast<size_t>(std::count_if(cases.begin(), cases.end(), is_interpreted_only));
         ++files_;
         return failed ? finish_failed(path, join_cases(wanted), text) : Status();
     }
 
     int finish() const {
-        std::printf("file tests: %zu cases in %zu files, %zu failed%s\n", cases_, files_, failed_,
-                    blessed_ == 0 ? "" : (", " + std::to_string(blessed_) + " files blessed").c_str());
+        std::string more = blessed_ == 0 ? "" : ", " + std::to_string(blessed_) + " files blessed";
+        more += interpreted_ == 0 ? "" : ", " + std::to_string(interpreted_) + " by the interpreter only";
+        std::printf("file tests: %zu cases in %zu files, %zu failed%s\n", cases_, files_, failed_, more.c_str());
         return static_cast<int>(failed_) + (files_ == 0 ? 1 : 0);
     }
 
@@ -147,6 +154,7 @@ private:
     size_t files_ = 0;
     size_t failed_ = 0;
     size_t blessed_ = 0;
+    size_t interpreted_ = 0;
     bool has_faults_ = false;
 };
 

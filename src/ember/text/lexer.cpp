@@ -98,7 +98,8 @@ Token Lexer::read(Token token) {
         return as(token, TokenKind::kMark, take(1));
     }
     bool plain = c > ' ' && c < 0x7f;
-    return as(token, TokenKind::kBad, plain ? text_.substr(at_, 1) : "a character that has no place here");
+    return plain ? as(token, TokenKind::kStray, take(1))
+                 : as(token, TokenKind::kBad, "a character that has no place here");
 }
 
 Token Lexer::read_string(Token token) {

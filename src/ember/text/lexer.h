@@ -24,6 +24,7 @@ enum class TokenKind : uint8_t {
     kNumber,    // digits, sign, point, exponent; also 0x…, -inf, -nan
     kString,    // as written, quotes included
     kMark,      // ( ) [ ] { } , : = ->
+    kStray,     // one character that the grammar does not have
     kEnd,
     kBad,  // the text is what is wrong with it
 };
