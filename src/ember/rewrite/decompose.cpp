@@ -1,7 +1,5 @@
 // The pass decompose: ops that others express. What remains after it: every op but square, reciprocal, clamp and
 // those splits whose lengths are numbers.
-#include <algorithm>
-
 #include "ember/ir/formula.h"
 #include "ember/rewrite/passes.h"
 #include "ember/rewrite/rebuild.h"
@@ -27,9 +25,14 @@ constexpr MapRow kMaps[] = {
 std::vector<ValueId> decompose_split(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
     ir::Node node{spec.op, {}, spec.attributes};
     auto axis = static_cast<size_t>(node.integer("axis"));
-    if (builder.type(spec.operands[0]).shape[axis].is_symbol() ||
-        std::any_of(spec.stated.begin(), spec.stated.end(),
-                    [&](const ir::TensorType& piece) { return piece.shape[axis].is_symbol(); })) {
+    ir::Dim length = builder.type(spec.operands[0]).shape[axis];
+    bool known = length.is_static();
+    int64_t total = 0;
+    for (const ir::TensorType& piece : spec.stated) {
+        known = known && piece.shape[axis].is_static();
+        total += known ? piece.shape[axis].size() : 0;
+    }
+    if (!known || total != length.size()) {
         return {};
     }
     std::vector<ValueId> pieces;
