@@ -72,13 +72,17 @@ Result<ir::Module> parse_lines(const TestCase& test, const Lines& lines, std::ve
     return text::parse(text, test.path, nodes == nullptr ? ignored : *nodes);
 }
 
-Lines with_expected(const TestCase& test, std::string_view expected) {
-    Lines lines(test.lines.begin(), std::find(test.lines.begin(), test.lines.end(), kExpect));
-    lines.emplace_back(kExpect);
+Lines without_expected(const Lines& lines) {
+    return {lines.begin(), std::find(lines.begin(), lines.end(), kExpect)};
+}
+
+Lines with_expected(const Lines& lines, std::string_view expected) {
+    Lines result = without_expected(lines);
+    result.emplace_back(kExpect);
     for (const std::string& line : split_lines(expected)) {
-        lines.push_back(line.empty() ? "//" : "// " + line);
+        result.push_back(line.empty() ? "//" : "// " + line);
     }
-    return lines;
+    return result;
 }
 
 ir::Module with_entry(const ir::Module& module, size_t entry) {

@@ -46,8 +46,10 @@ std::optional<std::string_view> directive(std::string_view line, std::string_vie
 Result<ir::Module> parse_lines(const TestCase& test, const Lines& lines,
                                std::vector<text::ParsedNode>* nodes = nullptr);
 
-/// The lines before "// expect:" and, after it, the block of this text.
-Lines with_expected(const TestCase& test, std::string_view expected);
+/// The lines before "// expect:".
+Lines without_expected(const Lines& lines);
+/// These and, after them, the block of this text.
+Lines with_expected(const Lines& lines, std::string_view expected);
 
 /// The module of one of its functions: the same functions, that one first.
 ir::Module with_entry(const ir::Module& module, size_t entry);

@@ -166,7 +166,7 @@ Outcome test_pass(const TestCase& test, ir::Module (*pass)(ir::Module)) {
     }
     check_round_trip(after, outcome.faults);
     PassTest(test, outcome.faults).compare(*before, after);
-    outcome.lines = with_expected(test, text::print(after));
+    outcome.lines = with_expected(test.lines, text::print(after));
     return outcome;
 }
 

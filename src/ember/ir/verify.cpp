@@ -33,7 +33,10 @@ Status verify_node(const Graph& graph, NodeId id, const Module* module) {
     }
     NodeSpec spec{node.op, node.operands, node.attributes, node.regions, {}};
     for (uint32_t k = 0; k < node.result_count; ++k) {
-        const Value& value = graph.values.at(node.result(k));
+        if (node.result(k) >= graph.values.size()) {
+            return at_node(graph, node, "result out of range");
+        }
+        const Value& value = graph.values[node.result(k)];
         if (value.node != id || value.index != k) {
             return at_node(graph, node, "result table is broken");
         }
