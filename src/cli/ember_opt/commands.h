@@ -28,6 +28,10 @@ Status run(const RunOptions& options);
 
 /// The op table as a JSON array.
 std::string ops_json();
+/// One line a rule of rewriting.
+std::string list_rules();
+/// For each rule a case for test/filetests/simplify, without what is expected.
+std::string rule_tests();
 /// One line a pass: name and reason.
 std::string list_passes();
 

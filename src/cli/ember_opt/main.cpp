@@ -21,6 +21,7 @@ public:
         app_.add_flag("--list-passes", list_passes_, "print the passes in pipeline order");
         app_.require_subcommand(0, 1);
         add_ops();
+        add_rules();
         add_run();
         add_test();
     }
@@ -45,6 +46,11 @@ private:
         ops_->add_flag("--json", json_, "as JSON (the only form)");
     }
 
+    void add_rules() {
+        rules_ = app_.add_subcommand("rules", "print the table of rewriting rules");
+        rules_->add_flag("--tests", rule_tests_, "print a file test of each instead");
+    }
+
     void add_run() {
         run_ = app_.add_subcommand("run", "run a graph on arrays of .npy files");
         run_->add_option("file", run_options_.file, "graph in text form")->required();
@@ -59,12 +65,16 @@ private:
         test_ = app_.add_subcommand("test", "run file tests");
         test_->add_option("paths", paths_, "files and folders")->required();
         test_->add_flag("--bless", bless_, "write what the tests give into the files; also EMBER_BLESS=1");
-        test_->add_flag("--coverage", coverage_, "say which ops no test has");
+        test_->add_flag("--coverage", coverage_, "say which ops and rules no test has");
     }
 
     Result<int> dispatch() {
         if (ops_->parsed()) {
             std::fputs(ops_json().c_str(), stdout);
+            return 0;
+        }
+        if (rules_->parsed()) {
+            std::fputs((rule_tests_ ? rule_tests() : list_rules()).c_str(), stdout);
             return 0;
         }
         if (test_->parsed()) {
@@ -86,6 +96,7 @@ private:
 
     CLI::App app_{"Ember's developer tool: graphs in text form", "ember-opt"};
     CLI::App* ops_ = nullptr;
+    CLI::App* rules_ = nullptr;
     CLI::App* run_ = nullptr;
     CLI::App* test_ = nullptr;
     TransformOptions transform_;
@@ -93,6 +104,7 @@ private:
     std::vector<std::string> paths_;
     bool json_ = true;
     bool list_passes_ = false;
+    bool rule_tests_ = false;
     bool bless_ = false;
     bool coverage_ = false;
 };

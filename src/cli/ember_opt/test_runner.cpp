@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <set>
 
+#include "cli/ember_opt/rule_use.h"
 #include "cli/ember_opt/test_kinds.h"
+#include "ember/rewrite/rules.h"
 #include "ember/support/file.h"
 
 namespace ember::opt {
@@ -169,17 +171,52 @@ void list_ops(const ir::Graph& graph, OpSet& ops) {
     }
 }
 
-int print_missing(const OpSet& tested, std::string_view kind) {
-    int missing = 0;
-    for (int i = 0; i < ir::kOpCount; ++i) {
-        auto op = static_cast<ir::Op>(i);
-        if (!tested.contains(op)) {
-            std::printf("no %s test has the op %s\n", std::string(kind).c_str(), std::string(ir::op_name(op)).c_str());
-            ++missing;
+/// What the file tests have of the tables of ops and rules.
+class Coverage {
+public:
+    void add(const std::string& folder, const TestCase& test) {
+        auto module = parse_lines(test, test.lines);
+        for (size_t i = 0; module.ok() && i < module->functions.size(); ++i) {
+            const ir::Graph& function = module->functions[i];
+            if (folder == "infer" || folder == "run") {
+                list_ops(function, folder == "infer" ? inferred_ : run_);
+            } else if (folder == "simplify") {
+                list_rules(function, rules_);
+            }
         }
     }
-    return missing;
-}
+
+    int print_missing() const {
+        int missing = print_missing_ops(inferred_, "infer") + print_missing_ops(run_, "run");
+        for (const rewrite::Rule& rule : rewrite::rules()) {
+            if (!rules_.contains(rule.name)) {
+                std::printf("no simplify test has the rule %s: 'ember-opt rules --tests' has one\n",
+                            std::string(rule.name).c_str());
+                ++missing;
+            }
+        }
+        std::printf("file tests cover %zu of %d ops by inference, %zu by running, %zu of %zu rules\n", inferred_.size(),
+                    ir::kOpCount, run_.size(), rules_.size(), rewrite::rules().size());
+        return missing;
+    }
+
+private:
+    static int print_missing_ops(const OpSet& tested, const char* kind) {
+        int missing = 0;
+        for (int i = 0; i < ir::kOpCount; ++i) {
+            auto op = static_cast<ir::Op>(i);
+            if (!tested.contains(op)) {
+                std::printf("no %s test has the op %s\n", kind, std::string(ir::op_name(op)).c_str());
+                ++missing;
+            }
+        }
+        return missing;
+    }
+
+    OpSet inferred_;
+    OpSet run_;
+    std::set<std::string_view> rules_;
+};
 
 }  // namespace
 
@@ -194,25 +231,14 @@ Result<int> run_tests(const std::vector<std::string>& paths, Bless bless) {
 
 Result<int> check_coverage(const std::vector<std::string>& paths) {
     EMBER_TRY(std::vector<std::string> files, find_files(paths));
-    OpSet inferred;
-    OpSet run;
+    Coverage coverage;
     for (const std::string& file : files) {
-        std::string folder = folder_of(file);
-        if (folder != "infer" && folder != "run") {
-            continue;
-        }
         EMBER_TRY(std::string text, read_file(file, kMaxTestFile));
         for (const TestCase& test : split_cases(file, text)) {
-            auto module = parse_lines(test, test.lines);
-            for (size_t i = 0; module.ok() && i < module->functions.size(); ++i) {
-                list_ops(module->functions[i], folder == "infer" ? inferred : run);
-            }
+            coverage.add(folder_of(file), test);
         }
     }
-    int missing = print_missing(inferred, "infer") + print_missing(run, "run");
-    std::printf("file tests cover %zu of %d ops by inference, %zu by running\n", inferred.size(), ir::kOpCount,
-                run.size());
-    return missing;
+    return coverage.print_missing();
 }
 
 }  // namespace ember::opt

@@ -14,7 +14,8 @@ enum class Bless { kNo, kYes };
 /// and a closing line that says how many cases ran. Gives how many failed; an error where a path cannot be read.
 Result<int> run_tests(const std::vector<std::string>& paths, Bless bless);
 
-/// Prints the ops that have no `infer` or no `run` test below these folders; gives how many those are.
+/// Prints the ops that have no `infer` or no `run` test below these folders, and the rules that have no `simplify`
+/// test; gives how many those are.
 Result<int> check_coverage(const std::vector<std::string>& paths);
 
 }  // namespace ember::opt
