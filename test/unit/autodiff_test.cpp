@@ -435,9 +435,9 @@ TensorType f64(ir::Shape shape = {}) {
 Values build_loop(GraphBuilder& builder, const Values& params, bool may_stop) {
     auto body = region([&](GraphBuilder& b) {
         ValueId i = b.param({DType::kI64, {}});
-        ValueId x = b.param(f64({3}));
+        ValueId x = b.param(f64({Dim::symbol("d3")}));
         ValueId count = b.param({DType::kI64, {}});
-        ValueId w = b.param(f64({3}));
+        ValueId w = b.param(f64({Dim::symbol("d3")}));
         ValueId step = make(b, Op::k_cast, {i}, {{"dtype", DType::kF64}});
         ValueId next = make(b, Op::k_tanh, {apply(b, "x*w+x*s", {{'x', x}, {'w', w}, {'s', step}})});
         ValueId counted = make(b, Op::k_add, {count, b.constant_int(1)});
@@ -469,7 +469,7 @@ Values build_loop_gradient(GraphBuilder& builder, const Values& params) {
 Values build_stacking_loop(GraphBuilder& builder, const Values& params) {
     auto body = region([&](GraphBuilder& b) {
         ValueId i = b.param({DType::kI64, {}});
-        ValueId w = b.param(f64({3}));
+        ValueId w = b.param(f64({Dim::symbol("d3")}));
         ValueId step = make(b, Op::k_cast, {i}, {{"dtype", DType::kF64}});
         b.output(apply(b, "exp(w*s)", {{'w', w}, {'s', step}}));
     });
@@ -479,8 +479,8 @@ Values build_stacking_loop(GraphBuilder& builder, const Values& params) {
 Values build_if(GraphBuilder& builder, const Values& params) {
     auto branch = [&](const char* formula) {
         return region([&](GraphBuilder& b) {
-            ValueId x = b.param(f64({3}));
-            ValueId y = b.param(f64({3}));
+            ValueId x = b.param(f64({Dim::symbol("d3")}));
+            ValueId y = b.param(f64({Dim::symbol("d3")}));
             b.output(apply(b, formula, {{'x', x}, {'y', y}}));
             b.output(x);
         });

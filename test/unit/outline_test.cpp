@@ -316,6 +316,15 @@ TEST(OutlineLayers, WholePipeline) {
     expect_same_results(before, rewrite(before, {.verify = true}), 1e-4);
 }
 
+TEST(OutlineLayers, SameGraphSameResult) {
+    for (int layers : {3, 8}) {
+        EXPECT_EQ(text::canonical_text(rewrite(Transformer(layers).build())),
+                  text::canonical_text(rewrite(Transformer(layers).build())));
+        EXPECT_EQ(text::canonical_text(rewrite(training_step(layers))),
+                  text::canonical_text(rewrite(training_step(layers))));
+    }
+}
+
 /// Not a test of time: prints it where it is asked for.
 TEST(OutlineLayers, Deep) {
     ir::Module flat = Transformer(300).build();

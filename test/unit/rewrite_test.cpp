@@ -465,6 +465,27 @@ TEST(Rewrite, DisabledPassesAreNotRun) {
     EXPECT_EQ(rewrite(module, {.verify = true}).entry().nodes.size(), 0);
 }
 
+/// Functions of unknown lengths, each calling the one before it twice.
+TEST(Rewrite, InliningDoesNotExplode) {
+    std::string text =
+        "func @main(%x: f32[n], %k: i64[]) {\n  %a = call(%x, %k) {callee=\"f30\"} : f32[m]\n  return %a\n}\n";
+    for (int i = 30; i > 0; --i) {
+        std::string callee = "{callee=\"f" + std::to_string(i - 1) + "\"} : f32[m]\n";
+        text += "func @f" + std::to_string(i) + "(%x: f32[n], %k: i64[]) {\n  %a = call(%x, %k) " + callee +
+                "  %s = sin(%x)\n  %b = call(%s, %k) " + callee + "  %c = add(%a, %b)\n  return %c\n}\n";
+    }
+    text +=
+        "func @f0(%x: f32[n], %k: i64[]) {\n  %z = const() {value=0} : i64[]\n"
+        "  %a = slice(%x, %z, %k) {axis=0} : f32[m]\n  return %a\n}\n";
+    auto module = text::parse(text, "test");
+    ASSERT_TRUE(module.ok()) << module.error().to_string();
+    size_t nodes = 0;
+    for (const ir::Graph& function : inline_calls(std::move(module).value()).functions) {
+        nodes += function.nodes.size();
+    }
+    EXPECT_LT(nodes, 100000);
+}
+
 /// What overflows or is 0/0 in the form that was written.
 TEST(Rewrite, StableSumsOfExponentials) {
     auto module = text::parse(R"(

@@ -50,10 +50,10 @@ bool is_identity(const SymbolMap& symbols) {
     return true;
 }
 
-void copy_nodes(GraphBuilder& builder, const Graph& from, std::vector<ValueId>& map, const SymbolMap& symbols);
+void copy_nodes(GraphBuilder& builder, const Graph& from, std::vector<ValueId>& map, SymbolMap& symbols);
 
 /// Built anew rather than patched: inference may know more of the new types.
-std::shared_ptr<const Graph> copy_region(const Graph& region, const Module* module, const SymbolMap& symbols) {
+std::shared_ptr<const Graph> copy_region(const Graph& region, const Module* module, SymbolMap symbols) {
     GraphBuilder builder(region.name, module);
     std::vector<ValueId> map(region.values.size(), kNone);
     for (const Param& param : region.params) {
@@ -66,22 +66,33 @@ std::shared_ptr<const Graph> copy_region(const Graph& region, const Module* modu
     return std::make_shared<const Graph>(builder.take());
 }
 
-void copy_nodes(GraphBuilder& builder, const Graph& from, std::vector<ValueId>& map, const SymbolMap& symbols) {
-    bool same = is_identity(symbols);
+/// Results that were there before have symbols of their own: those are what the copied node's symbols become.
+void learn_symbols(const GraphBuilder& builder, const TensorType& was, ValueId is, SymbolMap& symbols) {
+    const Shape& shape = builder.type(is).shape;
+    for (size_t i = 0; i < shape.size(); ++i) {
+        if (was.shape[i].is_symbol() && substitute(was.shape[i], symbols) != shape[i]) {
+            symbols[was.shape[i].symbol_id()] = shape[i];
+        }
+    }
+}
+
+void copy_nodes(GraphBuilder& builder, const Graph& from, std::vector<ValueId>& map, SymbolMap& symbols) {
     for (const Node& node : from.nodes) {
         NodeSpec spec{node.op, {}, node.attributes, node.regions, {}};
         for (ValueId operand : node.operands) {
             spec.operands.push_back(map[operand]);
         }
         for (auto& region : spec.regions) {
-            region = same ? region : copy_region(*region, builder.module(), symbols);
+            region = is_identity(symbols) ? region : copy_region(*region, builder.module(), symbols);
         }
         for (uint32_t k = 0; k < node.result_count; ++k) {
             spec.stated.push_back(substitute(from.type(node.result(k)), symbols));
         }
-        std::vector<ValueId> results = builder.make_node(std::move(spec));
+        std::vector<ValueId> results = builder.find(spec);
+        results = results.empty() ? builder.make_node(std::move(spec)) : results;
         for (uint32_t k = 0; k < node.result_count; ++k) {
             map[node.result(k)] = results[k];
+            learn_symbols(builder, from.type(node.result(k)), results[k], symbols);
         }
     }
 }

@@ -14,7 +14,8 @@ namespace {
 using ir::Graph;
 using ir::Op;
 
-constexpr size_t kSmall = 8;  // nodes of a function that costs less than its call
+constexpr size_t kSmall = 8;         // nodes of a function that costs less than its call
+constexpr size_t kLargest = 10'000;  // functions that call each other twice grow exponentially
 
 /// Is every length of a result one of a parameter's?
 bool tells_lengths(const Graph& function) {

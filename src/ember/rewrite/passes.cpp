@@ -20,6 +20,8 @@ constexpr Pass kPasses[] = {
     {"fold_constants", "what only constants decide is computed now, and rules see the numbers", fold_constants},
     {"simplify", "the rule table and the rules of views, bottom-up", simplify},
     {"stabilize", "after simplify, which brings expressions into the form that these patterns know", stabilize},
+    {"hoist_invariants", "loops are as small as they get, and what leaves them can merge with the rest",
+     hoist_invariants},
     {"merge_common", "rewriting makes equal nodes of different ones", merge_common},
     {"eliminate_dead", "last: nothing is lowered that no output needs", eliminate_dead},
 };

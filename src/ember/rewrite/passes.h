@@ -35,6 +35,7 @@ ir::Module decompose(ir::Module module);
 ir::Module fold_constants(ir::Module module);
 ir::Module simplify(ir::Module module);
 ir::Module stabilize(ir::Module module);
+ir::Module hoist_invariants(ir::Module module);
 ir::Module merge_common(ir::Module module);
 ir::Module eliminate_dead(ir::Module module);
 

@@ -71,6 +71,8 @@ constexpr NamedCondition kConditions[] = {
     {"power_of_two", is_power_of_two},
     {"not_min", [](const Graph& g, ValueId v) { return !is_min(g, v); }},
     {"float", [](const Graph& g, ValueId v) { return ir::is_float(dtype(g, v)); }},
+    {"f32", [](const Graph& g, ValueId v) { return dtype(g, v) == DType::kF32; }},
+    {"f64", [](const Graph& g, ValueId v) { return dtype(g, v) == DType::kF64; }},
     {"int", [](const Graph& g, ValueId v) { return ir::is_int(dtype(g, v)); }},
     {"signed_int", [](const Graph& g, ValueId v) { return ir::is_signed_int(dtype(g, v)); }},
     {"signed", [](const Graph& g, ValueId v) { return ir::is_float(dtype(g, v)) || ir::is_signed_int(dtype(g, v)); }},

@@ -1,6 +1,7 @@
 // The pass stabilize: sums of exponentials, shifted by their maximum so that they cannot overflow.
 //
 //     log(sum(exp(x)))              becomes  log(sum(exp(x - m))) + m        m: the maximum, 0 where it is infinite
+//     log(sum(exp(x)) * c)                   log(sum(exp(x - m))) + m + log(c)      c: a scalar; also for / c
 //     exp(x) / sum(exp(x))                   exp(x - m) / sum(exp(x - m))
 //     exp(x) * (g / sum(exp(x)))             exp(x - m) / sum(exp(x - m)) * g   as in the gradient of the first
 //     log(exp(x) / sum(exp(x)))              (x - m) - log(sum(exp(x - m)))
@@ -128,29 +129,56 @@ Shifted shift(GraphBuilder& graph, const SumOfExp& sum) {
     return result;
 }
 
-Values replace_log(GraphBuilder& graph, const NodeSpec& spec) {
-    ValueId of = spec.operands[0];
-    if (auto quotient = producer(graph, of, Op::k_div)) {
-        auto sum = match_divisor(graph, quotient->operands[1], quotient->operands[0]);
-        if (!sum) {
-            return {};
-        }
-        Shifted shifted = shift(graph, *sum);
-        ValueId log = keep_axes(graph, graph.make(Op::k_log, {shifted.sum}), *sum);
-        return {graph.make(Op::k_sub, {shifted.x, log})};
-    }
+/// log of a sum of exponentials, itself or with its axes back.
+std::optional<ValueId> log_of_sum(GraphBuilder& graph, ValueId of) {
     auto reshaped = producer(graph, of, Op::k_reshape);
     auto sum = match_sum(graph, reshaped ? reshaped->operands[0] : of);
     if (!sum || is_shifted(graph, sum->x)) {
-        return {};
+        return std::nullopt;
     }
     Shifted shifted = shift(graph, *sum);
     ValueId log = graph.make(Op::k_add, {graph.make(Op::k_log, {shifted.sum}), shifted.shift});
     if (!reshaped) {
-        return {log};
+        return log;
     }
+    ir::TensorType type = graph.type(of);
     reshaped->operands[0] = log;
-    return {graph.make_node({Op::k_reshape, reshaped->operands, {}, {}, spec.stated}).at(0)};
+    return graph.make_node({Op::k_reshape, reshaped->operands, {}, {}, {type}}).at(0);
+}
+
+/// log of a mean of exponentials: a sum times or by a scalar.
+std::optional<ValueId> log_of_mean(GraphBuilder& graph, ValueId of) {
+    for (Op op : {Op::k_mul, Op::k_div}) {
+        auto node = producer(graph, of, op);
+        if (!node || !graph.type(node->operands[1]).is_scalar()) {
+            continue;
+        }
+        if (auto log = log_of_sum(graph, node->operands[0])) {
+            ValueId factor = graph.make(Op::k_log, {node->operands[1]});
+            return graph.make(op == Op::k_mul ? Op::k_add : Op::k_sub, {*log, factor});
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<ValueId> log_of_softmax(GraphBuilder& graph, ValueId of) {
+    auto quotient = producer(graph, of, Op::k_div);
+    auto sum = quotient ? match_divisor(graph, quotient->operands[1], quotient->operands[0]) : std::nullopt;
+    if (!sum) {
+        return std::nullopt;
+    }
+    Shifted shifted = shift(graph, *sum);
+    ValueId log = keep_axes(graph, graph.make(Op::k_log, {shifted.sum}), *sum);
+    return graph.make(Op::k_sub, {shifted.x, log});
+}
+
+Values replace_log(GraphBuilder& graph, const NodeSpec& spec) {
+    for (auto rule : {log_of_sum, log_of_mean, log_of_softmax}) {
+        if (auto log = rule(graph, spec.operands[0])) {
+            return {*log};
+        }
+    }
+    return {};
 }
 
 Values replace_div(GraphBuilder& graph, const NodeSpec& spec) {
@@ -198,9 +226,15 @@ Values stabilize_node(GraphBuilder& graph, const NodeSpec& spec) {
 }  // namespace
 
 ir::Module stabilize(ir::Module module) {
-    return rebuild_functions(std::move(module), [](const ir::Graph& graph, const ir::Module& all) {
-        return rebuild_graph(graph, all, stabilize_node);
+    bool changed = false;
+    module = rebuild_functions(std::move(module), [&](const ir::Graph& graph, const ir::Module& all) {
+        return rebuild_graph(graph, all, [&](GraphBuilder& builder, const NodeSpec& spec) {
+            Values results = stabilize_node(builder, spec);
+            changed = changed || !results.empty();
+            return results;
+        });
     });
+    return changed ? simplify(std::move(module)) : std::move(module);
 }
 
 }  // namespace ember::rewrite

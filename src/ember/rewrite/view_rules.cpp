@@ -131,24 +131,27 @@ Replaced slice_of_slice(Simplifier& s, const NodeSpec& spec, const Slice& outer)
     return make_slice(s, spec, {outer.axis, inner.step * outer.step, inner.x, start, outer.size});
 }
 
-/// A slice that lies in one piece of a concat.
+/// A slice that is one piece of a concat, or lies in one. Places are compared as the scalars that compute them.
 Replaced slice_of_concat(Simplifier& s, const NodeSpec& spec, const Slice& outer) {
     auto node = s.producer(outer.x, Op::k_concat);
-    auto start = s.number(outer.start);
-    auto size = s.number(outer.size);
-    if (!node || node->integer("axis") != outer.axis || outer.step != 1 || !start || !size) {
+    if (!node || node->integer("axis") != outer.axis || outer.step != 1) {
         return std::nullopt;
     }
-    int64_t offset = 0;
+    auto start = s.number(outer.start);
+    auto size = s.number(outer.size);
+    auto axis = static_cast<int>(outer.axis);
+    ValueId offset = s.graph.constant_int(0);
     for (ValueId piece : node->operands) {
-        Dim length = dim_of(s, piece, outer.axis);
-        if (length.is_symbol() || *start < offset) {
-            return std::nullopt;
+        ValueId length = s.length(piece, axis);
+        if (outer.start == offset && outer.size == length) {
+            return piece;
         }
-        if (*start + *size <= offset + length.size()) {
-            return make_slice(s, spec, {outer.axis, 1, piece, s.graph.constant_int(*start - offset), outer.size});
+        auto low = s.number(offset);
+        auto have = s.number(length);
+        if (start && size && low && have && *start >= *low && *start + *size <= *low + *have) {
+            return make_slice(s, spec, {outer.axis, 1, piece, s.graph.constant_int(*start - *low), outer.size});
         }
-        offset += length.size();
+        offset = s.make(Op::k_add, {offset, length});
     }
     return std::nullopt;
 }
