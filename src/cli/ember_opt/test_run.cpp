@@ -42,7 +42,7 @@ private:
             return;
         }
         if (input || tolerance) {
-            if (run_ && !run_->results.empty()) {
+            if (run_ && (!run_->results.empty() || (tolerance && !run_->inputs.empty()))) {
                 end_run();
             }
             input ? read_input(*input) : void(run().tolerance = Tolerance{*tolerance, *tolerance});
@@ -57,7 +57,12 @@ private:
         outcome_.lines.push_back(line);
     }
 
+    /// A full set of inputs without results ends at the next input, so that new runs need only their inputs.
     void read_input(std::string_view text) {
+        size_t params = functions_ == 0 ? 0 : module_.functions[functions_ - 1].params.size();
+        if (run_ && params > 0 && run_->inputs.size() == params) {
+            end_run();
+        }
         auto tensor = parse_tensor(text);
         if (tensor.ok()) {
             run().inputs.push_back(std::move(*tensor));
