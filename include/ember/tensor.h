@@ -80,6 +80,7 @@ public:
     std::string type_string() const;
 
 private:
+    Tensor(DType dtype, std::vector<int64_t> shape, std::shared_ptr<void> data);
     static Tensor copy_of(const void* elements, size_t count, DType dtype, std::vector<int64_t> shape);
     void require(DType dtype) const;
     void require_one() const;

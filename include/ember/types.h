@@ -42,7 +42,7 @@ enum class DType : uint8_t {
 };
 
 /// "f32", "bool", "q4_k", …
-std::string_view name(DType dtype);
+std::string_view dtype_name(DType dtype);
 
 /// The dtype of a C++ type: bool, the sized integers, float, double and their std::complex.
 template <class T>
