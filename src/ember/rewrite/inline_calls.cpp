@@ -81,8 +81,9 @@ private:
         }
         ir::Node node{spec.op, {}, spec.attributes};
         const Graph* callee = done_.find(node.string("callee"));
-        bool worth_it =
-            callee->nodes.size() <= kSmall || calls_.at(node.string("callee")) == 1 || !tells_lengths(*callee);
+        size_t size = callee->nodes.size();
+        bool once = calls_.at(node.string("callee")) == 1;
+        bool worth_it = size <= kSmall || once || (size <= kLargest && !tells_lengths(*callee));
         return worth_it ? append_graph(builder, *callee, spec.operands, ir::Symbols::kFresh)
                         : std::vector<ir::ValueId>();
     }
