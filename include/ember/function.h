@@ -46,8 +46,10 @@ public:
     /// is written in its own memory may be half written.
     std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const;
     template <class... More>
-    requires(std::is_convertible_v<More, Tensor>&&...) std::vector<Tensor>
-    operator()(const Tensor& first, const More&... more) const { return (*this)(std::vector<Tensor>{first, more...}); }
+        requires(std::is_convertible_v<More, Tensor> && ...)
+    std::vector<Tensor> operator()(const Tensor& first, const More&... more) const {
+        return (*this)(std::vector<Tensor>{first, more...});
+    }
     std::vector<Tensor> operator()() const { return (*this)(std::vector<Tensor>{}); }
 
     /// "hit": no compiler ran. "miss": compiled and stored. "bypass", "error": compiled, the cache is off or broken.

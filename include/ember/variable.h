@@ -65,7 +65,8 @@ Variable bound(const Tensor& value, const std::string& name = "");
 /// A constant: part of the graph up to 64 bytes, else bound() of a copy.
 Variable constant(const Tensor& value);
 template <class T>
-requires std::is_arithmetic_v<T> Variable constant(T value) {
+    requires std::is_arithmetic_v<T>
+Variable constant(T value) {
     return constant(Tensor::scalar(value));
 }
 /// A number in a dtype that has numbers. Throws Error(kType) for storage dtypes.
@@ -79,7 +80,8 @@ public:
 
     Operand(const Variable& variable) : kind_(Kind::kVariable), variable_(std::make_shared<Variable>(variable)) {}
     template <class T>
-    requires std::is_arithmetic_v<T> Operand(T value)
+        requires std::is_arithmetic_v<T>
+    Operand(T value)
         : kind_(std::is_same_v<T, bool>       ? Kind::kBool
                 : std::is_floating_point_v<T> ? Kind::kFloat
                                               : Kind::kInt),
