@@ -34,6 +34,7 @@ public:
         out_.group.resize(graph.nodes.size(), -1);
         out_.escapes.resize(graph.values.size(), false);
         out_.use_count.resize(graph.values.size(), 0);
+        out_.lengths_ready.resize(graph.nodes.size(), -1);
         ready_.resize(graph.nodes.size(), -1);
         cost_.resize(graph.nodes.size(), 0);
     }
@@ -70,6 +71,43 @@ private:
             latest = std::max(latest, ready(operand));
         }
         return latest;
+    }
+
+    int lengths_ready(ValueId value) const {
+        NodeId node = graph_.values[value].node;
+        return node == kNone ? -1 : out_.lengths_ready[node];
+    }
+
+    /// Is operand k a scalar that says where or how many elements there are?
+    static bool is_position(const Node& node, size_t k) {
+        switch (ir::kind(node.op)) {
+            case OpKind::kView:
+            case OpKind::kSplit:
+                return k > 0;
+            case OpKind::kPad:
+                return k > 1;
+            default:
+                return node.op == Op::k_iota;
+        }
+    }
+
+    int operand_lengths_ready(const Node& node) const {
+        int latest = -1;
+        for (size_t k = 0; k < node.operands.size(); ++k) {
+            ValueId operand = node.operands[k];
+            latest = std::max(latest, is_position(node, k) ? ready(operand) : lengths_ready(operand));
+        }
+        return latest;
+    }
+
+    /// Positions are arguments of kernels, so no kernel may make its own.
+    bool has_positions_before(const Node& node, int g) const {
+        for (size_t k = 0; k < node.operands.size(); ++k) {
+            if (is_position(node, k) && ready(node.operands[k]) >= g) {
+                return false;
+            }
+        }
+        return true;
     }
 
     bool all_host(const Node& node) const {
@@ -161,7 +199,8 @@ private:
         const Node& node = graph_.nodes[id];
         Role role = classify(node);
         out_.role[id] = role;
-        ready_[id] = operands_ready(node);
+        out_.lengths_ready[id] = operand_lengths_ready(node);
+        ready_[id] = role == Role::kHost && node.op == Op::k_dim ? out_.lengths_ready[id] : operands_ready(node);
         if (role == Role::kHost) {
             return;
         }
@@ -188,6 +227,9 @@ private:
         }
         out_.group[id] = group;
         ready_[id] = group;
+        if (ir::kind(node.op) == OpKind::kControl || ir::kind(node.op) == OpKind::kHost) {
+            out_.lengths_ready[id] = group;
+        }
     }
 
     Shape space_of(const Node& node) const {
@@ -222,7 +264,7 @@ private:
 
     bool may_join(const Node& node, int g) const {
         const Group& group = out_.groups[static_cast<size_t>(g)];
-        if (group.opaque || group.members.size() >= kMaxMembers) {
+        if (group.opaque || group.members.size() >= kMaxMembers || !has_positions_before(node, g)) {
             return false;
         }
         std::vector<int> reduced = reduced_axes(node);
@@ -272,8 +314,11 @@ private:
     /// May `value`, read at `map`, be computed inside group g?
     bool fits(ValueId value, const AxisMap& map, int g, const std::vector<int>& reduced) const {
         NodeId id = graph_.values[value].node;
-        if (id == kNone || ready_[id] < g || out_.role[id] == Role::kHost) {
+        if (id == kNone || ready_[id] < g) {
             return true;
+        }
+        if (out_.role[id] == Role::kHost) {
+            return false;
         }
         if (out_.role[id] == Role::kVirtual) {
             return fits_virtual(graph_.nodes[id], value, map, g, reduced);
@@ -308,6 +353,9 @@ private:
 
     bool fits_virtual(const Node& node, ValueId value, const AxisMap& map, int g,
                       const std::vector<int>& reduced) const {
+        if (!has_positions_before(node, g)) {
+            return false;
+        }
         const Shape& from = node.operands.empty() ? Shape() : graph_.type(node.operands[0]).shape;
         const Shape& to = graph_.type(value).shape;
         if (ir::is_map(node.op) || node.op == Op::k_cast) {

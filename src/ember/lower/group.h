@@ -34,6 +34,8 @@ struct Grouping {
     std::vector<Group> groups;
     std::vector<bool> escapes;   // by value: is it read outside its group?
     std::vector<int> use_count;  // by value: reading nodes and outputs
+    // By node: the last group that must have run for the lengths of its results to be known, -1 if none.
+    std::vector<int> lengths_ready;
 
     bool is_host(const ir::Graph& graph, ir::ValueId value) const;
 };

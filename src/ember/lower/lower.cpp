@@ -282,30 +282,32 @@ void Lowering::check_node(const Node& node) {
 }
 
 void Lowering::emit_groups() {
-    // Host and virtual nodes are checked when all they need is there, that is in order, between the groups.
-    size_t next = 0;
-    auto check_up_to = [&](int group) {
-        for (; next < graph_.nodes.size(); ++next) {
-            if (grouping_.group[next] > group) {
-                return;
+    // Nodes are checked in order: all of a group and what stands before its last node run, but for those whose lengths
+    // a later group makes.
+    std::vector<bool> checked(graph_.nodes.size(), false);
+    size_t first = 0;
+    auto check_before = [&](int g, NodeId last) {
+        for (size_t id = first; id <= last && id < checked.size(); ++id) {
+            int own = grouping_.group[id];
+            if (!checked[id] && (own == g || (own < 0 && grouping_.lengths_ready[id] < g))) {
+                check_node(graph_.nodes[id]);
+                checked[id] = true;
             }
-            check_node(graph_.nodes[next]);
+        }
+        while (first < checked.size() && checked[first]) {
+            ++first;
         }
     };
-    std::vector<int> order(grouping_.groups.size());
-    for (size_t g = 0; g < order.size(); ++g) {
-        order[g] = static_cast<int>(g);
-    }
-    for (int g : order) {
-        check_up_to(g);
-        Group& group = grouping_.groups[static_cast<size_t>(g)];
+    for (size_t g = 0; g < grouping_.groups.size(); ++g) {
+        const Group& group = grouping_.groups[g];
+        check_before(static_cast<int>(g), group.opaque ? group.node : group.members.back());
         if (group.opaque) {
             emit_opaque(graph_.nodes[group.node]);
         } else {
-            emit_kernel_group(g);
+            emit_kernel_group(static_cast<int>(g));
         }
     }
-    check_up_to(INT32_MAX);
+    check_before(INT32_MAX, kNone);
 }
 
 void Lowering::emit_kernel_group(int g) {
