@@ -29,6 +29,7 @@ const std::map<std::string, Emit>& emits() {
         {"text", [](const ir::Module& module) { return text::print(module); }},
         {"canonical", text::canonical_text},
         {"key", hash_text},
+        {"rewritten", [](const ir::Module& module) { return text::print(rewrite::rewrite(module)); }},
         {"none", [](const ir::Module&) { return std::string(); }},
     };
     return kEmits;
