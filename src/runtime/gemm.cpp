@@ -137,12 +137,13 @@ Method choose_method(const Product<T>& p) {
 
 // The operand with few rows comes first; otherwise C is walked along its contiguous side.
 template <class T>
-void normalize(Product<T>& p) {
+void normalize(Product<T>& p, Batch& batch) {
     const bool few_columns = p.n <= kFewRows && p.n < p.m;
     const bool few_rows = p.m <= kFewRows && p.m < p.n;
     const bool by_columns = p.c_m == 1 && p.c_n != 1;
     if (few_columns || (by_columns && !few_rows)) {
         swap_operands(p);
+        std::swap(batch.a, batch.b);
     }
 }
 
@@ -385,7 +386,7 @@ void gemm(const GemmArgs& args) {
         return fill_zero(p, batch);
     }
     join_batch_with_rows(p, batch);
-    normalize(p);
+    normalize(p, batch);
     const bool few_elements = batch.count == 1 && p.m * p.n <= kSlicedElements;
     if (few_elements && p.k >= 2 * kSliceSteps && multiply_in_slices(p)) {
         return;

@@ -24,6 +24,7 @@ constexpr int kRecomputeCost = 12;
 constexpr int kMaxCost = 1 << 20;
 constexpr int64_t kRowBlock = 256;        // rows that a column-wise reduction holds at once
 constexpr int64_t kStackScratch = 16384;  // bytes
+constexpr int kScratchRows = 8;           // of the runtime, for longer rows
 
 bool is_reduction(const Instruction& i) {
     return i.op == KernelOp::kReduce || i.op == KernelOp::kArgReduce;
@@ -182,6 +183,7 @@ private:
         }
     }
 
+    /// Null where the runtime has no more rows: the instruction is computed again instead.
     Value* scratch_row(size_t i) {
         Value* count = b_.getInt64(1);
         bool is_static = true;
@@ -199,7 +201,9 @@ private:
             room->setAlignment(llvm::Align(64));
             return room;
         }
-        check(scratch_count_ < 8, "scratch rows of one kernel");
+        if (scratch_count_ == kScratchRows) {
+            return nullptr;
+        }
         auto* get = llvm::FunctionType::get(b_.getPtrTy(), {b_.getInt32Ty(), b_.getInt64Ty()}, false);
         Value* slot = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), runtime_, kScratchSlot);
         Value* callee = b_.CreateLoad(b_.getPtrTy(), slot);

@@ -321,6 +321,7 @@ void Lowering::emit_kernel_group(int g) {
         Root root{value, {}, false, kNone};
         if (auto piece = piece_of_.find(value); piece != piece_of_.end()) {
             const Node& reader = graph_.nodes[piece->second.first];
+            check_home(reader);
             BufferId target = target_of(reader);
             size_t rank = program_.buffers[static_cast<size_t>(target)].shape.size();
             std::vector<ScalarId> start(rank, -1);
@@ -353,7 +354,8 @@ void Lowering::emit_kernel_group(int g) {
                 root.param = graph_.outputs[output].updates;
                 ValueId param = graph_.params[root.param].value;
                 bool same = graph_.type(param) == graph_.type(value);
-                root.may_take_param = same && !grouping_.escapes[param] && outputs_of_[param].empty();
+                // Where there are reductions, a later pass may read what an earlier one has overwritten.
+                root.may_take_param = same && !group.split && !grouping_.escapes[param] && outputs_of_[param].empty();
                 for (NodeId other = 0; other < graph_.nodes.size() && root.may_take_param; ++other) {
                     const auto& operands = graph_.nodes[other].operands;
                     if (std::find(operands.begin(), operands.end(), param) != operands.end()) {

@@ -88,6 +88,7 @@ private:
     void emit_opaque(const ir::Node& node);
     void emit_outputs();
     void check_node(const ir::Node& node);
+    void check_home(const ir::Node& node);
     std::string describe(const ir::Node& node) const;
 
     // --- steps.cpp
@@ -132,7 +133,7 @@ private:
     std::unordered_map<int64_t, ScalarId> symbols_;  // by Dim code
     std::map<std::string, ScalarId> known_scalars_;
     std::unordered_map<ir::ValueId, std::pair<ir::NodeId, size_t>> piece_of_;  // grouped value → concat or update
-    std::vector<bool> checked_;                                                // by node: bounds checks emitted
+    std::vector<bool> checked_;                                                // by node: checks of bounds or places emitted
     std::vector<std::vector<uint32_t>> outputs_of_;                            // by value: outputs it is
     std::unordered_map<ir::ValueId, BufferId> target_;                         // by result of concat or update_slice
 };

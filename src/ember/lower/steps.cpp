@@ -71,7 +71,7 @@ void Lowering::plan_homes() {
             if (!concat && producing[node.operands[0]] >= grouping_.group[graph_.values[value].node]) {
                 continue;
             }
-            bool starts_known = true;
+            bool starts_known = grouping_.lengths_ready[id] < grouping_.group[graph_.values[value].node];
             for (size_t s = 2; !concat && s < node.operands.size(); ++s) {
                 starts_known &= producing[node.operands[s]] < grouping_.group[graph_.values[value].node];
             }
@@ -501,10 +501,17 @@ void Lowering::copy_into(ValueId value, const Home& home) {
     builder.finish();
 }
 
-void Lowering::emit_update_slice(const Node& node) {
-    size_t rank = graph_.type(node.result()).shape.size();
-    std::vector<ScalarId> start;
-    for (size_t axis = 0; axis < rank; ++axis) {
+/// Before any kernel writes a piece into its place.
+void Lowering::check_home(const Node& node) {
+    auto id = static_cast<size_t>(&node - graph_.nodes.data());
+    if (checked_[id]) {
+        return;
+    }
+    checked_[id] = true;
+    if (node.op != Op::k_update_slice) {
+        return check_node(node);
+    }
+    for (size_t axis = 0; axis < graph_.type(node.result()).shape.size(); ++axis) {
         ScalarId at = scalar_of(node.operands[axis + 2]);
         ScalarId room = compute(Op::k_sub, {dim_of(node.operands[0], axis), dim_of(node.operands[1], axis)});
         if (!(is_constant(at, 0) && is_constant(room, 0))) {
@@ -512,7 +519,15 @@ void Lowering::emit_update_slice(const Node& node) {
                                               tables_.message("update_slice: start %a does not fit axis " +
                                                               std::to_string(axis) + " (largest: %b)")});
         }
-        start.push_back(at);
+    }
+}
+
+void Lowering::emit_update_slice(const Node& node) {
+    check_home(node);
+    size_t rank = graph_.type(node.result()).shape.size();
+    std::vector<ScalarId> start;
+    for (size_t axis = 0; axis < rank; ++axis) {
+        start.push_back(scalar_of(node.operands[axis + 2]));
     }
     BufferId target = target_of(node);
     if (!is_home(node.operands[1], node, 1)) {
