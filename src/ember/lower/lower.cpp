@@ -153,10 +153,10 @@ void Lowering::check_gather_bounds(const Node& node, size_t first_index) {
         return;
     }
     checked_[id] = true;
-    if (node.string_or("bounds", "raise") != "raise") {
-        return;
-    }
     bool along = node.op == Op::k_take_along;
+    if (node.string_or("bounds", "raise") != "raise") {
+        return check_gather_has_elements(node, first_index);
+    }
     for (size_t k = first_index; k < node.operands.size(); ++k) {
         size_t axis = along ? static_cast<size_t>(node.integer("axis"))
                             : static_cast<size_t>(node.integers("axes")[k - first_index]);
@@ -164,6 +164,27 @@ void Lowering::check_gather_bounds(const Node& node, size_t first_index) {
                            std::to_string(axis) + " of length %b";
         ScalarId limit = dim_of(node.operands[0], axis);
         program_.steps.emplace_back(CheckIndices{buffer_of(node.operands[k]), limit, tables_.message(text)});
+    }
+}
+
+/// Every index fits where indices wrap or clip, unless there is nothing to read.
+void Lowering::check_gather_has_elements(const Node& node, size_t first_index) {
+    ScalarId zero = constant(0);
+    for (size_t k = first_index; k < node.operands.size(); ++k) {
+        size_t axis = static_cast<size_t>(node.op == Op::k_take_along ? node.integer("axis")
+                                                                      : node.integers("axes")[k - first_index]);
+        ScalarId count = constant(1);
+        for (ScalarId length : dims_of(node.operands[k])) {
+            count = compute(Op::k_mul, {count, length});
+        }
+        ScalarId limit = dim_of(node.operands[0], axis);
+        ScalarId fine = compute(Op::k_or,
+                                {compute(Op::k_gt, {limit, zero}, DType::kBool),
+                                 compute(Op::k_eq, {count, zero}, DType::kBool)},
+                                DType::kBool);
+        program_.steps.emplace_back(Check{Check::Kind::kTrue, fine, limit,
+                                          tables_.message(std::string(op_name(node.op)) + ": indices into axis " +
+                                                          std::to_string(axis) + " of length %b")});
     }
 }
 
@@ -229,6 +250,18 @@ void Lowering::check_node(const Node& node) {
             }
         }
         need(before, after, "numbers of elements do not match");
+    }
+    if (node.op == Op::k_split) {
+        ScalarId length = dim_of(node.operands[0], static_cast<size_t>(node.integer("axis")));
+        ScalarId total = constant(0);
+        for (size_t k = 1; k < node.operands.size(); ++k) {
+            ScalarId size = scalar_of(node.operands[k]);
+            total = compute(Op::k_add, {total, size});
+            program_.steps.emplace_back(
+                Check{Check::Kind::kInside, size, length,
+                      tables_.message(describe(node) + ": size %a does not fit an axis of length %b")});
+        }
+        need(total, length, "sizes do not add up to the length");
     }
     bool stated_lengths = node.op == Op::k_reshape || node.op == Op::k_broadcast;
     if (stated_lengths) {

@@ -69,6 +69,7 @@ public:
     Program& program() { return program_; }
     ModuleTables& tables() const { return tables_; }
     void check_gather_bounds(const ir::Node& node, size_t first_index);
+    void check_gather_has_elements(const ir::Node& node, size_t first_index);
     [[noreturn]] void unsupported(const ir::Node& node, const std::string& what) const;
 
     // --- used by the kernel builder
