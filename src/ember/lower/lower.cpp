@@ -188,6 +188,29 @@ void Lowering::check_gather_has_elements(const Node& node, size_t first_index) {
     }
 }
 
+/// Lengths that must not be negative, and axes that must have elements.
+void Lowering::check_extents(const Node& node) {
+    auto not_negative = [&](ScalarId length) {
+        program_.steps.emplace_back(
+            Check{Check::Kind::kInside, constant(0), length, tables_.message(describe(node) + ": negative length %b")});
+    };
+    if (node.op == Op::k_iota) {
+        not_negative(scalar_of(node.operands[0]));
+    } else if (node.op == Op::k_pad) {
+        not_negative(scalar_of(node.operands[2]));
+        not_negative(scalar_of(node.operands[3]));
+    } else if (node.op == Op::k_reshape || node.op == Op::k_broadcast) {
+        for (size_t k = 1; k < node.operands.size(); ++k) {
+            not_negative(scalar_of(node.operands[k]));
+        }
+    } else if (ir::kind(node.op) == ir::OpKind::kArgReduce) {
+        ScalarId length = dim_of(node.operands[0], static_cast<size_t>(node.integer("axis")));
+        program_.steps.emplace_back(Check{Check::Kind::kTrue,
+                                          compute(Op::k_gt, {length, constant(0)}, DType::kBool), length,
+                                          tables_.message(describe(node) + ": an axis of length %b")});
+    }
+}
+
 // Long because it is a switch with one case an op.
 /// Run-time checks of lengths that types alone do not settle.
 void Lowering::check_node(const Node& node) {
@@ -263,6 +286,7 @@ void Lowering::check_node(const Node& node) {
         }
         need(total, length, "sizes do not add up to the length");
     }
+    check_extents(node);
     bool stated_lengths = node.op == Op::k_reshape || node.op == Op::k_broadcast;
     if (stated_lengths) {
         const ir::Shape& to = graph_.type(node.result()).shape;

@@ -89,6 +89,7 @@ private:
     void emit_opaque(const ir::Node& node);
     void emit_outputs();
     void check_node(const ir::Node& node);
+    void check_extents(const ir::Node& node);
     void check_home(const ir::Node& node);
     std::string describe(const ir::Node& node) const;
 
