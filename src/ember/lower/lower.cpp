@@ -178,10 +178,9 @@ void Lowering::check_gather_has_elements(const Node& node, size_t first_index) {
             count = compute(Op::k_mul, {count, length});
         }
         ScalarId limit = dim_of(node.operands[0], axis);
-        ScalarId fine = compute(Op::k_or,
-                                {compute(Op::k_gt, {limit, zero}, DType::kBool),
-                                 compute(Op::k_eq, {count, zero}, DType::kBool)},
-                                DType::kBool);
+        ScalarId fine = compute(
+            Op::k_or, {compute(Op::k_gt, {limit, zero}, DType::kBool), compute(Op::k_eq, {count, zero}, DType::kBool)},
+            DType::kBool);
         program_.steps.emplace_back(Check{Check::Kind::kTrue, fine, limit,
                                           tables_.message(std::string(op_name(node.op)) + ": indices into axis " +
                                                           std::to_string(axis) + " of length %b")});
@@ -205,9 +204,8 @@ void Lowering::check_extents(const Node& node) {
         }
     } else if (ir::kind(node.op) == ir::OpKind::kArgReduce) {
         ScalarId length = dim_of(node.operands[0], static_cast<size_t>(node.integer("axis")));
-        program_.steps.emplace_back(Check{Check::Kind::kTrue,
-                                          compute(Op::k_gt, {length, constant(0)}, DType::kBool), length,
-                                          tables_.message(describe(node) + ": an axis of length %b")});
+        program_.steps.emplace_back(Check{Check::Kind::kTrue, compute(Op::k_gt, {length, constant(0)}, DType::kBool),
+                                          length, tables_.message(describe(node) + ": an axis of length %b")});
     }
 }
 

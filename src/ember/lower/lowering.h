@@ -135,9 +135,9 @@ private:
     std::unordered_map<int64_t, ScalarId> symbols_;  // by Dim code
     std::map<std::string, ScalarId> known_scalars_;
     std::unordered_map<ir::ValueId, std::pair<ir::NodeId, size_t>> piece_of_;  // grouped value → concat or update
-    std::vector<bool> checked_;                                                // by node: checks of bounds or places emitted
-    std::vector<std::vector<uint32_t>> outputs_of_;                            // by value: outputs it is
-    std::unordered_map<ir::ValueId, BufferId> target_;                         // by result of concat or update_slice
+    std::vector<bool> checked_;                         // by node: checks of bounds or places emitted
+    std::vector<std::vector<uint32_t>> outputs_of_;     // by value: outputs it is
+    std::unordered_map<ir::ValueId, BufferId> target_;  // by result of concat or update_slice
 };
 
 /// Builds one kernel from the values it must store.

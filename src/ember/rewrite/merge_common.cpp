@@ -3,6 +3,7 @@
 // forward loop of a gradient and the loop that it differentiates. Tests: test/filetests/merge_common.
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "ember/ir/append.h"
 #include "ember/rewrite/passes.h"
@@ -65,6 +66,13 @@ public:
                 outputs_.insert(end, outputs[k]);
             }
         }
+        return places;
+    }
+
+    /// Where the results of the first loop are.
+    std::vector<uint32_t> own_places() const {
+        std::vector<uint32_t> places(outputs_.size() - last_);
+        std::iota(places.begin(), places.end(), 0U);
         return places;
     }
 
@@ -173,7 +181,7 @@ private:
         }
         alike.push_back(joints_.size());
         joints_.emplace_back(spec, &module_);
-        members_.push_back({joints_.size() - 1, *joints_.back().join(spec)});
+        members_.push_back({joints_.size() - 1, joints_.back().own_places()});
         return builder.make_node(spec);
     }
 

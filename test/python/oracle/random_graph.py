@@ -1,7 +1,7 @@
 """Random graphs in the textual form, for comparing engines.
 
-Float values are small integers as long as only exact ops touch them, so engines must agree to the bit whatever the order
-in which they add; those that exp, tanh, ... made feed only smooth ops. Integers wrap.
+Float values are small integers as long as only exact ops touch them, so engines must agree to the bit whatever the
+order in which they add; those that exp, tanh, ... made feed only smooth ops. Integers wrap.
 """
 
 import math
@@ -315,8 +315,8 @@ class RandomGraph:
         return value.replace(name=name, lengths=lengths, ones=tuple(n == 1 for n in more) + value.ones)
 
     def changed(self, value, name, axis, length, **more):
-        lengths = value.lengths[:axis] + (length,) + value.lengths[axis + 1 :]
-        ones = value.ones[:axis] + (False,) + value.ones[axis + 1 :]
+        lengths = (*value.lengths[:axis], length, *value.lengths[axis + 1 :])
+        ones = (*value.ones[:axis], False, *value.ones[axis + 1 :])
         return value.replace(name=name, lengths=lengths, ones=ones, **more)
 
     def make_slice(self):
@@ -372,7 +372,7 @@ class RandomGraph:
             return None
         axis = self.random.randrange(value.rank)
         if self.random.random() < 0.3:
-            shape = value.lengths[:axis] + (3,) + value.lengths[axis + 1 :]
+            shape = (*value.lengths[:axis], 3, *value.lengths[axis + 1 :])
             index = self.indices(shape, value.lengths[axis])
             name = self.emit("take_along", [value, index], f"axis={axis}")
             return value.replace(name=name, lengths=shape, ones=(False,) * value.rank)
@@ -388,7 +388,7 @@ class RandomGraph:
         if value is None:
             return None
         axis, count = self.random.randrange(value.rank), self.random.choice([0, 1, 5])
-        shape = value.lengths[:axis] + (count,) + value.lengths[axis + 1 :]
+        shape = (*value.lengths[:axis], count, *value.lengths[axis + 1 :])
         updates = self.param(value.dtype, shape, tuple(False for _ in shape))
         index = self.indices((count,), value.lengths[axis])
         mode = self.random.choice(["add", "add", "set", "max"])
