@@ -8,6 +8,7 @@
 #include <llvm/Linker/Linker.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Passes/StandardInstrumentations.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Triple.h>
@@ -115,7 +116,11 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
     tuning.LoopVectorization = true;
     tuning.LoopInterleaving = true;
     tuning.SLPVectorization = false;
-    llvm::PassBuilder builder(&machine, tuning);
+    // Drivers marked optnone are passed over only because this asks before each pass.
+    llvm::PassInstrumentationCallbacks callbacks;
+    llvm::OptNoneInstrumentation pass_over(/*DebugLogging=*/false);
+    pass_over.registerCallbacks(callbacks);
+    llvm::PassBuilder builder(&machine, tuning, std::nullopt, &callbacks);
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;
     llvm::CGSCCAnalysisManager sccs;

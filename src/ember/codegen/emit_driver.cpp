@@ -8,6 +8,9 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
+#include <array>
+
 #include "ember/codegen/emitter.h"
 #include "runtime/artifact_abi.h"
 #include "runtime/quantized.h"
@@ -420,7 +423,7 @@ private:
         direct();
         b_.CreateBr(next);
         b_.SetInsertPoint(parallel);
-        Value* array = argument_array(args.size());
+        Value* array = stack_array(Array::kSlots, args.size());
         for (size_t k = 0; k < args.size(); ++k) {
             Value* value = args[k];
             if (!value->getType()->isPointerTy()) {
@@ -437,9 +440,23 @@ private:
         b_.SetInsertPoint(next);
     }
 
-    Value* argument_array(size_t count) {
+    /// What arrays on the stack are for; two of one purpose are never in use together.
+    enum class Array : uint8_t { kArguments, kLengths, kResults, kSlots };
+
+    /// An array of `count` 64-bit slots. One alloca serves all of a purpose, as large as the largest.
+    Value* stack_array(Array purpose, size_t count) {
+        llvm::AllocaInst*& array = arrays_[static_cast<size_t>(purpose)];
+        if (array != nullptr && llvm::cast<llvm::ArrayType>(array->getAllocatedType())->getNumElements() >= count) {
+            return array;
+        }
         Builder entry(&function_->getEntryBlock(), function_->getEntryBlock().begin());
-        return entry.CreateAlloca(llvm::ArrayType::get(b_.getInt64Ty(), count));
+        auto* type = llvm::ArrayType::get(b_.getInt64Ty(), std::max<size_t>(count, 1));
+        llvm::AllocaInst* larger = entry.CreateAlloca(type);
+        if (array != nullptr) {
+            array->replaceAllUsesWith(larger);
+            array->eraseFromParent();
+        }
+        return array = larger;
     }
 
     Value* view_pointer(const lower::View& view) {
@@ -462,7 +479,7 @@ private:
         slice(step.a.strides, 0, step.batch + step.m + step.k);
         slice(step.b.strides, 0, step.batch + step.n + step.k);
         slice(step.c.strides, 0, step.batch + step.m + step.n);
-        Value* array = argument_array(table.size());
+        Value* array = stack_array(Array::kSlots, table.size());
         for (size_t k = 0; k < table.size(); ++k) {
             b_.CreateStore(table[k], element(array, b_.getInt64Ty(), k));
         }
@@ -541,8 +558,8 @@ private:
 
     // --- calls
     /// Pointers of buffers in an array on the stack.
-    Value* pointer_array(const std::vector<Value*>& pointers) {
-        Value* array = argument_array(std::max<size_t>(pointers.size(), 1));
+    Value* pointer_array(Array purpose, const std::vector<Value*>& pointers) {
+        Value* array = stack_array(purpose, pointers.size());
         for (size_t k = 0; k < pointers.size(); ++k) {
             b_.CreateStore(pointers[k], element(array, b_.getPtrTy(), k));
         }
@@ -557,19 +574,35 @@ private:
         return pointers;
     }
 
-    Value* length_array(const std::vector<BufferId>& arguments) {
-        std::vector<Value*> lengths;
+    /// Lengths of the arguments' axes, in order; those that the callee knows are left unset.
+    Value* length_array(const std::vector<BufferId>& arguments, const std::vector<const Program*>& callees) {
+        size_t count = 0;
         for (BufferId argument : arguments) {
-            for (ScalarId dim : p_.buffers[static_cast<size_t>(argument)].shape) {
-                lengths.push_back(scalar(dim));
-            }
+            count += p_.buffers[static_cast<size_t>(argument)].shape.size();
         }
-        Value* array = argument_array(std::max<size_t>(lengths.size(), 1));
-        for (size_t k = 0; k < lengths.size(); ++k) {
-            b_.CreateStore(lengths[k], element(array, b_.getInt64Ty(), k));
+        Value* array = stack_array(Array::kLengths, count);
+        size_t at = 0;
+        for (size_t k = 0; k < arguments.size(); ++k) {
+            const std::vector<ScalarId>& shape = p_.buffers[static_cast<size_t>(arguments[k])].shape;
+            for (size_t axis = 0; axis < shape.size(); ++axis, ++at) {
+                if (reads_length(callees, k, axis)) {
+                    b_.CreateStore(scalar(shape[axis]), element(array, b_.getInt64Ty(), at));
+                }
+            }
         }
         return array;
     }
+
+    static bool reads_length(const std::vector<const Program*>& callees, size_t parameter, size_t axis) {
+        return std::any_of(callees.begin(), callees.end(), [&](const Program* callee) {
+            return std::any_of(callee->scalars.begin(), callee->scalars.end(), [&](const lower::Scalar& s) {
+                return s.kind == lower::Scalar::Kind::kParamDim && s.index == static_cast<int>(parameter) &&
+                       s.axis == static_cast<int>(axis);
+            });
+        });
+    }
+
+    const Program* program_at(int index) const { return &e_.lowered().programs[static_cast<size_t>(index)]; }
 
     void call_program(int function, Value* arguments, Value* lengths, Value* results) {
         Value* status = b_.CreateCall(e_.program(function), {context_, arguments, lengths, results});
@@ -577,14 +610,15 @@ private:
     }
 
     void emit(const lower::CallFunction& step) {
-        Value* results = pointer_array(pointers_of(step.results));
-        call_program(step.function, pointer_array(pointers_of(step.arguments)), length_array(step.arguments), results);
+        Value* results = pointer_array(Array::kResults, pointers_of(step.results));
+        call_program(step.function, pointer_array(Array::kArguments, pointers_of(step.arguments)),
+                     length_array(step.arguments, {program_at(step.function)}), results);
     }
 
     void emit(const lower::If& step) {
-        Value* results = pointer_array(pointers_of(step.results));
-        Value* arguments = pointer_array(pointers_of(step.arguments));
-        Value* lengths = length_array(step.arguments);
+        Value* results = pointer_array(Array::kResults, pointers_of(step.results));
+        Value* arguments = pointer_array(Array::kArguments, pointers_of(step.arguments));
+        Value* lengths = length_array(step.arguments, {program_at(step.then_function), program_at(step.else_function)});
         auto* yes = llvm::BasicBlock::Create(e_.context(), "then", function_);
         auto* no = llvm::BasicBlock::Create(e_.context(), "else", function_);
         auto* next = llvm::BasicBlock::Create(e_.context(), "endif", function_);
@@ -611,9 +645,9 @@ private:
         std::vector<BufferId> all{step.index};
         all.insert(all.end(), step.initial.begin(), step.initial.end());
         all.insert(all.end(), step.invariants.begin(), step.invariants.end());
-        Value* lengths = length_array(all);
-        Value* arguments = argument_array(all.size());
-        Value* results = argument_array(carried + stacked.size() + 1);
+        Value* lengths = length_array(all, {program_at(step.body)});
+        Value* arguments = stack_array(Array::kArguments, all.size());
+        Value* results = stack_array(Array::kResults, carried + stacked.size() + 1);
         b_.CreateStore(index, element(arguments, b_.getPtrTy(), 0));
         for (size_t k = 0; k < invariants.size(); ++k) {
             b_.CreateStore(invariants[k], element(arguments, b_.getPtrTy(), 1 + carried + k));
@@ -699,6 +733,7 @@ private:
     std::vector<Value*> scalars_;
     std::vector<Value*> pointers_;
     std::vector<Value*> slots_;
+    std::array<llvm::AllocaInst*, 4> arrays_{};
     std::vector<int> parameter_of_;       // by buffer: the parameter it is, or -1
     std::vector<uint64_t> first_length_;  // by parameter: where its lengths stand in the lengths array
 };
