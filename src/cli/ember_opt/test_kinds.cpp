@@ -174,9 +174,9 @@ void check_round_trip(const ir::Module& module, std::vector<std::string>& faults
 }
 
 TestKind find_kind(std::string_view folder) {
-    static const std::map<std::string_view, TestKind> kKinds = {{"parse", test_parse}, {"verify", test_verify},
-                                                                {"infer", test_infer}, {"key", test_key},
-                                                                {"same", test_same},   {"run", test_run}};
+    static const std::map<std::string_view, TestKind> kKinds = {
+        {"parse", test_parse}, {"verify", test_verify}, {"infer", test_infer}, {"key", test_key},
+        {"same", test_same},   {"run", test_run},       {"lower", test_lower}, {"codegen", test_codegen}};
     if (auto found = kKinds.find(folder); found != kKinds.end()) {
         return found->second;
     }

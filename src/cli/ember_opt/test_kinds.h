@@ -9,6 +9,9 @@
 //     run            after each function, runs of it: its inputs "// input: tensor", then one "// expect: tensor" for
 //                    each output, or "// error: message"; "// tolerance: x" stands before the inputs. A function
 //                    without runs is called by others. "// interpreter only: reason" keeps a case from compiled code.
+//     lower          the expect block says what lowering makes of the rewritten module: buffers and their homes, steps,
+//                    and what each kernel does
+//     codegen        the expect block says what is compiled for each level of x86-64: kernels, width of vectors, calls
 //     PASS           the expect block is what the pass makes of the module. Before and after are evaluated on random
 //                    inputs; "// sizes: n=4 m=5" says what symbols are (else 3, 4, 5, …), "// input: tensor" lines give
 //                    the inputs of the first function, "// tolerance: x" loosens.
@@ -29,6 +32,8 @@ using TestKind = std::function<Outcome(const TestCase&)>;
 TestKind find_kind(std::string_view folder);
 
 Outcome test_run(const TestCase& test);
+Outcome test_lower(const TestCase& test);
+Outcome test_codegen(const TestCase& test);
 Outcome test_pass(const TestCase& test, ir::Module (*pass)(ir::Module));
 
 /// Faults of the text form that any module can show.
