@@ -79,6 +79,30 @@ void Arena::release(int64_t mark) {
     blocks_[current_].used = (mark & ((int64_t{1} << 48) - 1)) * kAlignment;
 }
 
+Kept::~Kept() {
+    for (void* memory : memory_) {
+        std::free(memory);
+    }
+}
+
+void* Kept::keep(int64_t bytes) {
+    if (bytes < 0 || bytes > (int64_t{1} << 46)) {
+        return nullptr;
+    }
+    auto size = static_cast<size_t>(std::max<int64_t>(round_up(bytes), kAlignment));
+    void* memory = std::aligned_alloc(kAlignment, size);
+    if (memory != nullptr) {
+        memory_.insert(memory);
+    }
+    return memory;
+}
+
+void Kept::drop(void* memory) {
+    if (memory_.erase(memory) != 0) {
+        std::free(memory);
+    }
+}
+
 namespace {
 
 Arena* arena_of(EmberContext* context) {
@@ -356,6 +380,8 @@ constexpr EmberRuntime kRuntime = {
     [](EmberContext* context, int64_t bytes) { return arena_of(context)->allocate(bytes); },
     [](EmberContext* context) { return arena_of(context)->mark(); },
     [](EmberContext* context, int64_t mark) { arena_of(context)->release(mark); },
+    [](EmberContext* context, int64_t bytes) { return static_cast<Kept*>(context->kept)->keep(bytes); },
+    [](EmberContext* context, void* memory) { static_cast<Kept*>(context->kept)->drop(memory); },
     thread_scratch,
     contract,
     quantized_matmul,

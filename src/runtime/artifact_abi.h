@@ -4,13 +4,15 @@
 //
 //     int32_t ember_call(EmberContext*, const EmberTensor* const* inputs, EmberTensor* const* outputs);
 //         inputs: every parameter in order; outputs: every result in order, `shape` pointing to room for its rank.
-//         Returns 0, or the number of the failed check plus 1 (its text is in the metadata), or kArtifactOutOfMemory.
+//         Returns 0, or the number of the failed check plus 1 (its text is in the metadata), or kArtifactOutOfMemory,
+//         or kArtifactHostFailed when the host's function of a host_call gave something other than 0.
 //
 // EmberTensor has the layout of DLPack's DLTensor. Data is on the CPU, contiguous and row-major, aligned to its
 // element.
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 
 extern "C" {
 
@@ -37,6 +39,10 @@ struct EmberRuntime {
     void* (*arena_allocate)(EmberContext* context, int64_t bytes);
     int64_t (*arena_mark)(EmberContext* context);
     void (*arena_release)(EmberContext* context, int64_t mark);
+    /// 64-byte aligned memory for a result whose length only the step that makes it knows: lives until it is dropped or
+    /// the call ends; null when memory is out. Memory that is not of keep() may be dropped: nothing happens.
+    void* (*keep)(EmberContext* context, int64_t bytes);
+    void (*drop)(EmberContext* context, void* memory);
     /// Room of a kernel's own thread, valid until its next call; number: which of several.
     void* (*scratch)(int32_t number, int64_t bytes);
     /// c[b…, m…, n…] = sum over k… of a[b…, m…, k…] * b[b…, n…, k…]. table: ranks of b, m, n, k; then the lengths of
@@ -58,14 +64,22 @@ struct EmberContext {
     int64_t error_a;  // the two scalars of the failed check
     int64_t error_b;
     void* host;  // the caller's own
+    void* kept;  // behind keep() and drop()
+    /// Runs the host's function `number` (of the metadata's list). inputs: contiguous tensors, to be read only.
+    /// outputs: dtype and ndim are set, shape points to room; the function sets lengths and data, memory that lives
+    /// until the call ends and is nobody else's: keep() gives such. Anything but 0 ends the call with
+    /// kArtifactHostFailed.
+    int32_t (*host_call)(EmberContext* context, int32_t number, const EmberTensor* inputs, int32_t input_count,
+                         EmberTensor* outputs, int32_t output_count);
 };
 
 }  // extern "C"
 
 namespace ember::runtime {
 
-inline constexpr int kArtifactAbi = 1;
+inline constexpr int kArtifactAbi = 2;
 inline constexpr int32_t kArtifactOutOfMemory = -1;
+inline constexpr int32_t kArtifactHostFailed = -2;
 
 /// The table of this process.
 const EmberRuntime* artifact_runtime();
@@ -87,6 +101,19 @@ private:
     static constexpr int kMaxBlocks = 64;
     Block blocks_[kMaxBlocks] = {};
     int current_ = -1;
+};
+
+/// What keep() has given in one call. Not thread-safe.
+class Kept {
+public:
+    Kept() = default;
+    Kept(const Kept&) = delete;
+    ~Kept();
+    void* keep(int64_t bytes);
+    void drop(void* memory);
+
+private:
+    std::unordered_set<void*> memory_;
 };
 
 }  // namespace ember::runtime

@@ -1,8 +1,10 @@
 // One function an engine.
 #include "cli/ember_opt/engines.h"
 
+#include <cstring>
 #include <deque>
 
+#include "cli/ember_opt/host_functions.h"
 #include "ember/driver/driver.h"
 
 namespace ember::opt {
@@ -33,11 +35,57 @@ struct Outputs {
     std::deque<std::string> bytes;
 };
 
+Result<interp::Tensor> from_artifact(const EmberTensor& tensor) {
+    for (int i = 0; i < ir::kDTypeCount; ++i) {
+        auto dtype = static_cast<ir::DType>(i);
+        auto [code, bits] = ir::dlpack_type(dtype);
+        if (bits != 0 && code == tensor.dtype_code && bits == tensor.dtype_bits) {
+            interp::Tensor result{dtype, {tensor.shape, tensor.shape + tensor.ndim}, {}};
+            EMBER_TRY(int64_t bytes, interp::tensor_bytes(dtype, result.shape));
+            const char* data = static_cast<const char*>(tensor.data);
+            result.bytes.assign(data, data + bytes);
+            return result;
+        }
+    }
+    return error(Code::kUnsupported, "no dtype for an operand of host_call");
+}
+
+/// The functions of the host, for compiled code.
+Status call_host(void* /*host*/, const driver::HostRequest& request) {
+    Tensors operands;
+    for (const EmberTensor& input : request.inputs) {
+        EMBER_TRY(interp::Tensor operand, from_artifact(input));
+        operands.push_back(std::move(operand));
+    }
+    EMBER_TRY(Tensors results, call_host_function(request.id, operands));
+    if (results.size() != request.outputs.size()) {
+        return error(Code::kType, "host_call: gave " + std::to_string(results.size()) + " results");
+    }
+    for (size_t k = 0; k < results.size(); ++k) {
+        EmberTensor& output = request.outputs[k];
+        auto [code, bits] = ir::dlpack_type(results[k].dtype);
+        if (results[k].rank() != output.ndim || code != output.dtype_code || bits != output.dtype_bits) {
+            return error(Code::kType, "host_call: a result of another type");
+        }
+        std::copy(results[k].shape.begin(), results[k].shape.end(), output.shape);
+        if (results[k].bytes.empty()) {
+            continue;
+        }
+        output.data = request.allocate(static_cast<int64_t>(results[k].bytes.size()));
+        if (output.data == nullptr) {
+            return error(Code::kOutOfMemory, "host_call: no memory for a result");
+        }
+        std::memcpy(output.data, results[k].bytes.data(), results[k].bytes.size());
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<Tensors> evaluate_reference(const ir::Module& module, Tensors inputs) {
     interp::EvaluateOptions options;
     options.max_tensor_bytes = kMaxTensorBytes;
+    options.host_call = call_host_function;
     return interp::evaluate(module, std::move(inputs), options);
 }
 
@@ -73,7 +121,7 @@ Result<Tensors> evaluate_compiled(const ir::Module& module, Tensors inputs) {
         room.resize(static_cast<size_t>(bytes) + 1);  // never empty
         return room.data();
     };
-    EMBER_CHECKED(made->call(arguments.data(), results.data(), allocate, &outputs));
+    EMBER_CHECKED(made->call(arguments.data(), results.data(), {&outputs, allocate, call_host}));
     Tensors tensors;
     for (size_t k = 0; k < results.size(); ++k) {
         int taken = made->in_place(k);

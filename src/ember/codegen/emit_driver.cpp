@@ -36,18 +36,21 @@ enum RuntimeSlot : unsigned {
     kArenaAllocate,
     kArenaMark,
     kArenaRelease,
+    kKeep,
+    kDrop,
     kScratch,
     kContract,
     kQuantizedMatmul,
     kDequantizeRows,
     kCheckIndices,
 };
-enum ContextField : unsigned { kRuntime, kAllocateOutput, kArena, kErrorA, kErrorB, kHost };
+enum ContextField : unsigned { kRuntime, kAllocateOutput, kArena, kErrorA, kErrorB, kHost, kKept, kHostCall };
 constexpr unsigned kTensorData = 0;
 constexpr unsigned kTensorShape = 24;
+constexpr unsigned kTensorSlots = sizeof(EmberTensor) / 8;
 constexpr unsigned kTensorOffset = 40;
 static_assert(offsetof(EmberTensor, shape) == kTensorShape && offsetof(EmberTensor, byte_offset) == kTensorOffset);
-static_assert(offsetof(EmberContext, error_b) == 8 * kErrorB &&
+static_assert(offsetof(EmberContext, host_call) == 8 * kHostCall &&
               offsetof(EmberRuntime, check_indices) == 8 * kCheckIndices);
 
 int32_t qtype_of(DType dtype) {
@@ -95,6 +98,7 @@ public:
             std::visit([this](const auto& s) { emit(s); }, step);
         }
         finish_outputs();
+        drop_given();
         release();
         b_.CreateRet(b_.getInt32(0));
         b_.SetInsertPoint(failed_);
@@ -143,12 +147,13 @@ private:
             Value* offset = b_.CreateLoad(b_.getInt64Ty(), at_byte(data, kTensorOffset));
             data = b_.CreateGEP(b_.getInt8Ty(), b_.CreateLoad(b_.getPtrTy(), data), offset);
         }
-        if (!is_static_and_filled(p_.params[i])) {
-            // An empty tensor may come without memory; a padded read of it still needs somewhere to look.
-            Value* none = b_.CreateICmpEQ(data, llvm::ConstantPointerNull::get(b_.getPtrTy()));
-            data = b_.CreateSelect(none, nowhere(), data);
-        }
-        return data;
+        return is_static_and_filled(p_.params[i]) ? data : somewhere(data);
+    }
+
+    /// An empty tensor may come without memory; a padded read of it still needs somewhere to look.
+    Value* somewhere(Value* data) {
+        Value* none = b_.CreateICmpEQ(data, llvm::ConstantPointerNull::get(b_.getPtrTy()));
+        return b_.CreateSelect(none, nowhere(), data);
     }
 
     static bool is_static_and_filled(const ir::TensorType& type) {
@@ -306,6 +311,16 @@ private:
         }
     }
 
+    /// What steps gave goes back. The entry leaves it to the end of the call, as every failure does.
+    void drop_given() {
+        for (size_t id = 0; id < p_.buffers.size() && !is_entry_; ++id) {
+            const lower::Buffer& buffer = p_.buffers[id];
+            if (buffer.kind == BufferKind::kGiven && buffer.alias_of < 0) {
+                call_runtime(kDrop, b_.getVoidTy(), {context_, pointer(static_cast<BufferId>(id))});
+            }
+        }
+    }
+
     // --- errors
     void fail_if(Value* condition, Value* code) {
         auto* next = llvm::BasicBlock::Create(e_.context(), "fine", function_);
@@ -441,7 +456,7 @@ private:
     }
 
     /// What arrays on the stack are for; two of one purpose are never in use together.
-    enum class Array : uint8_t { kArguments, kLengths, kResults, kSlots };
+    enum class Array : uint8_t { kArguments, kLengths, kResults, kSlots, kTensors, kShapes, kCount };
 
     /// An array of `count` 64-bit slots. One alloca serves all of a purpose, as large as the largest.
     Value* stack_array(Array purpose, size_t count) {
@@ -615,6 +630,64 @@ private:
                      length_array(step.arguments, {program_at(step.function)}), results);
     }
 
+    /// An EmberTensor at `tensor`; its lengths are at `shape`.
+    void store_tensor(Value* tensor, BufferId id, Value* data, Value* shape) {
+        const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(id)];
+        auto [code, bits] = ir::dlpack_type(buffer.dtype);
+        uint64_t type = buffer.shape.size() | uint64_t{code} << 32 | uint64_t{bits} << 40 | uint64_t{1} << 48;
+        Value* none = llvm::ConstantPointerNull::get(b_.getPtrTy());
+        const std::array<Value*, kTensorSlots> fields{data,  b_.getInt64(1), b_.getInt64(type),
+                                                      shape, none,           b_.getInt64(0)};
+        for (unsigned k = 0; k < kTensorSlots; ++k) {
+            b_.CreateStore(fields[k], at_byte(tensor, 8 * k));
+        }
+    }
+
+    void emit(const lower::HostCall& step) {
+        std::vector<BufferId> all = step.arguments;
+        all.insert(all.end(), step.results.begin(), step.results.end());
+        size_t axes = 0;
+        for (BufferId id : all) {
+            axes += p_.buffers[static_cast<size_t>(id)].shape.size();
+        }
+        std::vector<Value*> data = pointers_of(step.arguments);
+        data.resize(all.size(), llvm::ConstantPointerNull::get(b_.getPtrTy()));
+        Value* tensors = stack_array(Array::kTensors, kTensorSlots * all.size());
+        Value* lengths = stack_array(Array::kShapes, axes);
+        std::vector<Value*> shapes;
+        for (size_t k = 0, at = 0; k < all.size(); ++k) {
+            shapes.push_back(element(lengths, b_.getInt64Ty(), at));
+            for (ScalarId dim : p_.buffers[static_cast<size_t>(all[k])].shape) {
+                Value* length = k < step.arguments.size() ? scalar(dim) : b_.getInt64(static_cast<uint64_t>(-1));
+                b_.CreateStore(length, element(lengths, b_.getInt64Ty(), at++));
+            }
+            store_tensor(at_byte(tensors, static_cast<unsigned>(k * sizeof(EmberTensor))), all[k], data[k], shapes[k]);
+        }
+        Value* outputs = at_byte(tensors, static_cast<unsigned>(step.arguments.size() * sizeof(EmberTensor)));
+        llvm::Type* i32 = b_.getInt32Ty();
+        llvm::Type* ptr = b_.getPtrTy();
+        auto* type = llvm::FunctionType::get(i32, {ptr, i32, ptr, i32, ptr, i32}, false);
+        auto number = [&](size_t value) { return b_.getInt32(static_cast<uint32_t>(value)); };
+        Value* callee = b_.CreateLoad(ptr, element(context_, ptr, kHostCall));
+        Value* status = b_.CreateCall(type, callee,
+                                      {context_, number(static_cast<size_t>(step.number)), tensors,
+                                       number(step.arguments.size()), outputs, number(step.results.size())});
+        fail_if(b_.CreateICmpNE(status, b_.getInt32(0)),
+                b_.getInt32(static_cast<uint32_t>(runtime::kArtifactHostFailed)));
+        for (size_t k = 0; k < step.results.size(); ++k) {
+            Value* made = b_.CreateLoad(ptr, at_byte(outputs, static_cast<unsigned>(k * sizeof(EmberTensor))));
+            pointers_[static_cast<size_t>(step.results[k])] = somewhere(made);
+            load_lengths(step.lengths[k], shapes[step.arguments.size() + k]);
+        }
+    }
+
+    void load_lengths(const std::vector<ScalarId>& lengths, Value* from) {
+        for (size_t axis = 0; axis < lengths.size(); ++axis) {
+            scalars_[static_cast<size_t>(lengths[axis])] =
+                b_.CreateLoad(b_.getInt64Ty(), element(from, b_.getInt64Ty(), axis));
+        }
+    }
+
     void emit(const lower::If& step) {
         Value* results = pointer_array(Array::kResults, pointers_of(step.results));
         Value* arguments = pointer_array(Array::kArguments, pointers_of(step.arguments));
@@ -733,7 +806,7 @@ private:
     std::vector<Value*> scalars_;
     std::vector<Value*> pointers_;
     std::vector<Value*> slots_;
-    std::array<llvm::AllocaInst*, 4> arrays_{};
+    std::array<llvm::AllocaInst*, static_cast<size_t>(Array::kCount)> arrays_{};
     std::vector<int> parameter_of_;       // by buffer: the parameter it is, or -1
     std::vector<uint64_t> first_length_;  // by parameter: where its lengths stand in the lengths array
 };

@@ -55,12 +55,14 @@ std::string shape_text(const EmberTensor& tensor) {
     return text + "]";
 }
 
-/// Replaces %a and %b of a check's message by the two numbers.
+/// Replaces %a and %b of a check's message by the two numbers, and %% by %.
 std::string fill_in(const std::string& message, int64_t a, int64_t b) {
     std::string text;
     for (size_t i = 0; i < message.size(); ++i) {
-        bool place = message[i] == '%' && i + 1 < message.size() && (message[i + 1] == 'a' || message[i + 1] == 'b');
-        if (place) {
+        bool more = message[i] == '%' && i + 1 < message.size();
+        if (more && message[i + 1] == '%') {
+            text += message[++i];
+        } else if (more && (message[i + 1] == 'a' || message[i + 1] == 'b')) {
             text += std::to_string(message[++i] == 'a' ? a : b);
         } else {
             text += message[i];
@@ -174,6 +176,7 @@ public:
             return error(Code::kInternal, "an artifact whose metadata does not fit its graph");
         }
         made->in_place_ = metadata["in_place"].get<std::vector<int>>();
+        made->host_ids_ = metadata["host_ids"].get<std::vector<std::string>>();
         made->messages_ = metadata["messages"].get<std::vector<std::string>>();
         made->origin_ = origin;
         made->origin_.kernels = metadata["kernels"].get<int>();
@@ -206,30 +209,12 @@ Result<std::shared_ptr<const Executable>> compile_or_load(const ir::Module& modu
     return std::shared_ptr<const Executable>(std::move(loaded));
 }
 
-std::pair<uint8_t, uint8_t> dlpack_type(ir::DType dtype) {
-    auto bits = static_cast<uint8_t>(ir::info(dtype).block_bytes * 8);
-    switch (ir::kind(dtype)) {
-        case ir::DTypeKind::kInt:
-            return {0, bits};
-        case ir::DTypeKind::kUint:
-            return {1, bits};
-        case ir::DTypeKind::kFloat:
-            return {static_cast<uint8_t>(dtype == ir::DType::kBF16 ? 4 : 2), bits};
-        case ir::DTypeKind::kComplex:
-            return {5, bits};
-        case ir::DTypeKind::kBool:
-            return {6, 8};
-        default:
-            return {0, 0};
-    }
-}
-
 Status Executable::check_inputs(const EmberTensor* const* inputs) const {
     std::vector<std::pair<int64_t, int64_t>> symbols;  // code, length
     for (size_t i = 0; i < parameters_.size(); ++i) {
         const ir::TensorType& type = parameters_[i];
         const EmberTensor& tensor = *inputs[i];
-        auto [code, bits] = dlpack_type(type.dtype);
+        auto [code, bits] = ir::dlpack_type(type.dtype);
         if (bits != 0 && (tensor.dtype_code != code || tensor.dtype_bits != bits)) {
             return error(Code::kType, parameter_label(i, type) + ": the tensor has another dtype");
         }
@@ -262,27 +247,98 @@ Status Executable::check_inputs(const EmberTensor* const* inputs) const {
     return {};
 }
 
-Status Executable::call(const EmberTensor* const* inputs, EmberTensor* const* outputs, Allocate allocate,
-                        void* host) const {
-    struct Call {
-        EmberContext context;
-        Allocate allocate;
-        void* host;
-    };
+namespace {
+
+/// What an artifact's context leads to.
+struct Call {
+    EmberContext context{};
+    const Executable::Host* host = nullptr;
+    const std::vector<std::string>* host_ids = nullptr;
+    runtime::Kept kept;
+    Diagnostic failure;  // of a host_call
+};
+
+/// Did the host's function set what it must?
+Status check_given(const HostRequest& request, std::span<const EmberTensor> before) {
+    for (size_t k = 0; k < request.outputs.size(); ++k) {
+        const EmberTensor& given = request.outputs[k];
+        const EmberTensor& asked = before[k];
+        std::string label = "host_call \"" + std::string(request.id) + "\": result " + std::to_string(k);
+        if (given.ndim != asked.ndim || given.shape != asked.shape || given.dtype_code != asked.dtype_code ||
+            given.dtype_bits != asked.dtype_bits) {
+            return error(Code::kType, label + " has another dtype or rank than the one asked for");
+        }
+        bool empty = false;
+        for (int32_t axis = 0; axis < given.ndim; ++axis) {
+            if (given.shape[axis] < 0 || given.shape[axis] > ir::kMaxLength) {
+                return error(Code::kShape, label + " has no lengths: " + shape_text(given));
+            }
+            empty = empty || given.shape[axis] == 0;
+        }
+        if (given.data == nullptr && !empty) {
+            return error(Code::kInvalidArgument, label + " has no data");
+        }
+    }
+    return {};
+}
+
+Status run_host_call(Call& call, const HostRequest& request) {
+    try {
+        const std::vector<EmberTensor> before(request.outputs.begin(), request.outputs.end());
+        EMBER_CHECKED(call.host->host_call(call.host->data, request));
+        return check_given(request, before);
+    } catch (const std::exception& thrown) {
+        return error(Code::kInternal, "host_call \"" + std::string(request.id) + "\": " + thrown.what());
+    } catch (...) {
+        return error(Code::kInternal, "host_call \"" + std::string(request.id) + "\" threw");
+    }
+}
+
+int32_t host_call(EmberContext* context, int32_t number, const EmberTensor* inputs, int32_t input_count,
+                  EmberTensor* outputs, int32_t output_count) {
+    auto& call = *static_cast<Call*>(context->host);
+    HostRequest request{number,
+                        (*call.host_ids)[static_cast<size_t>(number)],
+                        {inputs, static_cast<size_t>(input_count)},
+                        {outputs, static_cast<size_t>(output_count)},
+                        context};
+    Status status = run_host_call(call, request);
+    if (!status.ok()) {
+        call.failure = status.error();
+    }
+    return status.ok() ? 0 : 1;
+}
+
+}  // namespace
+
+Status Executable::call(const EmberTensor* const* inputs, EmberTensor* const* outputs, const Host& host) const {
+    if (!host_ids_.empty() && host.host_call == nullptr) {
+        return error(Code::kInvalidArgument, "the graph calls the host's \"" + host_ids_.front() +
+                                                 "\", and the caller has no functions of the host");
+    }
     // One arena a thread; calls within calls (a host function that calls again) stack on it.
     thread_local runtime::Arena arena;
-    Call call{{runtime::artifact_runtime(), nullptr, &arena, 0, 0, nullptr}, allocate, host};
+    Call call;
+    call.host = &host;
+    call.host_ids = &host_ids_;
+    call.context.runtime = runtime::artifact_runtime();
+    call.context.arena = &arena;
+    call.context.kept = &call.kept;
     call.context.host = &call;
     call.context.allocate_output = [](EmberContext* context, int32_t output, int64_t bytes) {
-        auto* self = static_cast<Call*>(context->host);
-        return self->allocate(self->host, output, bytes);
+        const Host& own = *static_cast<Call*>(context->host)->host;
+        return own.allocate(own.data, output, bytes);
     };
+    call.context.host_call = host_call;
     int32_t status = entry_(&call.context, inputs, outputs);
     if (status == 0) {
         return {};
     }
     if (status == runtime::kArtifactOutOfMemory) {
         return error(Code::kOutOfMemory, "no memory for a tensor of this call");
+    }
+    if (status == runtime::kArtifactHostFailed) {
+        return std::move(call.failure);
     }
     return failed_check(messages_.at(static_cast<size_t>(status) - 1), call.context.error_a, call.context.error_b);
 }

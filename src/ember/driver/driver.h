@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,22 +40,52 @@ struct Origin {
     int64_t artifact_bytes = 0;
 };
 
+/// One host_call while it runs.
+struct HostRequest {
+    int32_t number;  // of Executable::host_ids()
+    std::string_view id;
+    /// Contiguous, row-major, on the CPU; to be read only, and only until the function returns. An empty one may have
+    /// no data.
+    std::span<const EmberTensor> inputs;
+    /// dtype and ndim are set. The function sets the lengths (`shape` points to room) and `data`: contiguous memory
+    /// that lives until the call ends and is nobody else's, as allocate() gives it. An empty one needs none.
+    std::span<EmberTensor> outputs;
+    EmberContext* context;
+
+    /// 64-byte aligned; null when memory is out.
+    void* allocate(int64_t bytes) const { return context->runtime->keep(context, bytes); }
+};
+
 /// One loaded artifact. Immutable and re-entrant: any number of threads may call at once.
 class Executable {
 public:
     /// Gives the memory for an output: number, bytes; null ends the call with kOutOfMemory. The shape has been written.
     using Allocate = void* (*)(void* host, int32_t output, int64_t bytes);
 
+    /// Runs the host's functions. A Diagnostic ends the call and is what the call gives. An exception becomes one.
+    using HostCall = Status (*)(void* host, const HostRequest& request);
+    /// What a call asks of its caller; `data` is handed to both.
+    struct Host {
+        void* data = nullptr;
+        Allocate allocate = nullptr;
+        HostCall host_call = nullptr;  // needed where there are host_ids()
+    };
+
     /// inputs: one for every parameter, contiguous, checked by check_inputs(). outputs: `shape` points to room for the
     /// output's rank. Outputs that are written in place of a parameter are neither
     /// allocated nor touched: they are that parameter's tensor.
-    Status call(const EmberTensor* const* inputs, EmberTensor* const* outputs, Allocate allocate, void* host) const;
+    Status call(const EmberTensor* const* inputs, EmberTensor* const* outputs, const Host& host) const;
+    Status call(const EmberTensor* const* inputs, EmberTensor* const* outputs, Allocate allocate, void* host) const {
+        return call(inputs, outputs, {host, allocate, nullptr});
+    }
 
     /// Do these tensors fit the parameters' types: dtype, rank, lengths, equal symbols? Names the parameter if not.
     Status check_inputs(const EmberTensor* const* inputs) const;
 
     const std::vector<ir::TensorType>& parameters() const { return parameters_; }
     const std::vector<ir::TensorType>& outputs() const { return outputs_; }
+    /// The functions of the host that a call may ask for.
+    const std::vector<std::string>& host_ids() const { return host_ids_; }
     /// The parameter whose memory output k takes over, or -1.
     int in_place(size_t k) const { return in_place_[k]; }
     const Origin& origin() const { return origin_; }
@@ -70,6 +101,7 @@ private:
     std::vector<ir::TensorType> outputs_;
     std::vector<int> in_place_;
     std::vector<std::string> messages_;
+    std::vector<std::string> host_ids_;
     std::vector<std::string> parameter_names_;
     Origin origin_;
 };
@@ -85,8 +117,7 @@ std::shared_ptr<Cache> default_cache();
 /// Has this process loaded libember-compiler?
 bool compiler_loaded();
 
-/// DLPack's type code and bits of a dtype; {0, 0} for storage types.
-std::pair<uint8_t, uint8_t> dlpack_type(ir::DType dtype);
+using ir::dlpack_type;
 
 /// What libember-compiler offers. `compiler()` loads it: next to libember, or where the loader finds it.
 struct Compiled {

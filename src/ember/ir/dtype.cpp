@@ -50,6 +50,24 @@ std::optional<DType> dtype_from_name(std::string_view name) {
     return std::nullopt;
 }
 
+std::pair<uint8_t, uint8_t> dlpack_type(DType dtype) {
+    auto bits = static_cast<uint8_t>(info(dtype).block_bytes * 8);
+    switch (kind(dtype)) {
+        case DTypeKind::kInt:
+            return {0, bits};
+        case DTypeKind::kUint:
+            return {1, bits};
+        case DTypeKind::kFloat:
+            return {static_cast<uint8_t>(dtype == DType::kBF16 ? 4 : 2), bits};
+        case DTypeKind::kComplex:
+            return {5, bits};
+        case DTypeKind::kBool:
+            return {6, 8};
+        default:
+            return {0, 0};
+    }
+}
+
 int64_t element_bytes(DType dtype) {
     check(info(dtype).block_elements == 1, "element_bytes of a quantised type");
     return info(dtype).block_bytes;

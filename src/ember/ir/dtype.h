@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace ember::ir {
 
@@ -77,6 +78,8 @@ inline bool is_quantized(DType dtype) {
     return kind(dtype) == DTypeKind::kQuantized;
 }
 
+/// DLPack's type code and bits; {0, 0} for storage types.
+std::pair<uint8_t, uint8_t> dlpack_type(DType dtype);
 /// Bytes of one element; a quantised type has none.
 int64_t element_bytes(DType dtype);
 /// Bytes of a row of `elements` elements; `elements` must be a multiple of the block.

@@ -17,6 +17,7 @@ public:
     explicit ModuleTables(LoweredModule& module) : module_(module) {}
     int kernel(Kernel kernel);
     int message(const std::string& text);
+    int host_id(std::string_view id);
     LoweredModule& module() { return module_; }
 
 private:
@@ -104,9 +105,13 @@ private:
     void emit_scan(const ir::Node& node);
     void emit_assert(const ir::Node& node);
     void emit_call(const ir::Node& node);
+    void emit_host_call(const ir::Node& node);  // host.cpp
     void emit_if(const ir::Node& node);
     void emit_loop(const ir::Node& node);
     View view_of(ir::ValueId value);
+    BufferId given_buffer(ir::ValueId value, std::vector<ScalarId>& lengths);
+    void resolve_symbols(ir::ValueId value, ir::ValueId end);
+    void bind_given(ir::ValueId value, const std::vector<ScalarId>& lengths, const std::string& what);
     int lower_region(const ir::Graph& region, const std::vector<std::pair<int, int>>& same_shape);
     std::vector<ScalarId> result_dims(const ir::Graph& callee, const ir::Output& output,
                                       const std::vector<std::vector<ScalarId>>& argument_dims, const ir::Node& node);

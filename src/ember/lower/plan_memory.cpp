@@ -35,6 +35,9 @@ void for_each_buffer(const Program& program, const Step& step, F f) {
     } else if (const auto* s = std::get_if<CallFunction>(&step)) {
         all(s->arguments);
         all(s->results);
+    } else if (const auto* s = std::get_if<HostCall>(&step)) {
+        all(s->arguments);
+        all(s->results);
     } else if (const auto* s = std::get_if<If>(&step)) {
         all(s->arguments);
         all(s->results);

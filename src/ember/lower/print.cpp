@@ -165,6 +165,12 @@ struct Printer {
         list(s.results, 'b');
         text += "\n";
     }
+    void operator()(const HostCall& s) {
+        text += "host_call " + std::to_string(s.number) + " ";
+        list(s.arguments, 'b');
+        list(s.results, 'b');
+        text += "\n";
+    }
     void operator()(const If& s) {
         text += "if s" + std::to_string(s.condition) + " ";
         list(s.arguments, 'b');
@@ -189,7 +195,7 @@ std::string to_string(const LoweredModule& module) {
         Printer printer{program, {}};
         printer.text = "program " + std::to_string(p) + " @" + program.name + "\n";
         for (size_t b = 0; b < program.buffers.size(); ++b) {
-            static constexpr std::string_view kKinds[] = {"parameter ", "output ", "slot "};
+            static constexpr std::string_view kKinds[] = {"parameter ", "output ", "slot ", "given "};
             const Buffer& buffer = program.buffers[b];
             printer.text += "  b" + std::to_string(b) + " " + std::string(ir::dtype_name(buffer.dtype)) + " ";
             printer.list(buffer.shape, 's');

@@ -21,8 +21,8 @@ using BufferId = int;
 
 /// A rank-0 value in a register of the driver.
 struct Scalar {
-    enum class Kind : uint8_t { kConst, kParamDim, kLoad, kMap, kCast, kTrip, kActualTrips };
-    Kind kind;
+    enum class Kind : uint8_t { kConst, kParamDim, kLoad, kMap, kCast, kTrip, kActualTrips, kGiven };
+    Kind kind;  // kGiven: a length that a step gives with its result
     ir::DType dtype = ir::DType::kI64;
     ir::Op map_op = ir::Op::k_add;
     std::vector<ScalarId> args = {};
@@ -35,6 +35,7 @@ enum class BufferKind : uint8_t {
     kParam,   // index: parameter
     kOutput,  // index: output; the driver allocates it through the host, or it is written in place of a parameter
     kTemp,    // index: slot
+    kGiven,   // memory that comes with the result of a step, as its lengths do
 };
 
 struct Buffer {
@@ -114,6 +115,13 @@ struct CallFunction {
     std::vector<BufferId> arguments;
     std::vector<BufferId> results;
 };
+/// The host's function `number`. `lengths`: of each result the kGiven scalar of each axis.
+struct HostCall {
+    int number;
+    std::vector<BufferId> arguments;
+    std::vector<BufferId> results;
+    std::vector<std::vector<ScalarId>> lengths;
+};
 struct If {
     ScalarId condition;
     int then_function;
@@ -138,7 +146,7 @@ struct Loop {
 };
 
 using Step = std::variant<ComputeScalar, Launch, Gemm, QuantizedMatmul, DequantizeRows, CopyBuffer, Check, CheckIndices,
-                          CallFunction, If, Loop>;
+                          CallFunction, HostCall, If, Loop>;
 
 struct Program {
     std::string name;
@@ -163,6 +171,7 @@ struct LoweredModule {
     std::vector<Program> programs;
     std::vector<Kernel> kernels;
     std::vector<std::string> messages;  // of checks; "%a" and "%b" stand for the scalars
+    std::vector<std::string> host_ids;  // of host_call
 };
 
 std::string to_string(const LoweredModule& module);

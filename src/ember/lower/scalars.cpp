@@ -255,6 +255,7 @@ ScalarId Lowering::dim_of(ValueId value, size_t axis) {
                     id = operand_dim(0, kept_axis({node->integer("axis")}));
                     break;
                 case OpKind::kControl:
+                case OpKind::kHost:
                     buffer_of(value);  // emits the step, which makes its lengths known
                     return symbols_.at(dim.code());
                 case OpKind::kMap:

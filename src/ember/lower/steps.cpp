@@ -194,6 +194,8 @@ void Lowering::emit_opaque(const Node& node) {
             return emit_assert(node);
         case Op::k_call:
             return emit_call(node);
+        case Op::k_host_call:
+            return emit_host_call(node);
         case Op::k_if:
             return emit_if(node);
         case Op::k_loop:

@@ -25,6 +25,7 @@ Result<Compiled> compile_module(const ir::Module& module, const Target& target, 
     nlohmann::json metadata;
     metadata["in_place"] = lowered.programs.front().in_place;
     metadata["messages"] = lowered.messages;
+    metadata["host_ids"] = lowered.host_ids;
     metadata["kernels"] = code.kernels;
     metadata["programs"] = lowered.programs.size();
     return Compiled{std::move(code.object), metadata.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
