@@ -1,6 +1,6 @@
-// DLPack's structures (version 0: the ones behind a capsule named "dltensor"), declared here so that the API needs no
-// other header. Layout as in https://dmlc.github.io/dlpack/latest/c_api.html. Cast a `DLManagedTensor*` to and from
-// these.
+// DLPack's structures, declared here so that the API needs no other header. Layout as in
+// https://dmlc.github.io/dlpack/latest/c_api.html. Cast a `DLManagedTensor*` (behind a capsule named "dltensor") or a
+// `DLManagedTensorVersioned*` ("dltensor_versioned") to and from these.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,23 @@ struct ManagedTensor {
     Tensor tensor;
     void* manager;
     void (*deleter)(ManagedTensor* self);  // may be null
+};
+
+struct Version {
+    uint32_t major;
+    uint32_t minor;
+};
+
+/// The elements must not be written.
+inline constexpr uint64_t kReadOnly = 1;
+
+/// Of version 1.
+struct VersionedTensor {
+    Version version;
+    void* manager;
+    void (*deleter)(VersionedTensor* self);  // may be null
+    uint64_t flags;
+    Tensor tensor;
 };
 
 }  // namespace ember::dlpack

@@ -61,6 +61,9 @@ public:
     std::vector<Type> outputs() const;
     /// The graph as text; load_function() reads it.
     std::string text() const;
+    /// The values of its shared and bound parameters, in their order: what load_function() takes. Shared ones are
+    /// copied.
+    std::vector<Tensor> state() const;
     /// Writes text(). Values of shared and bound variables are not in it. Throws Error(kIo).
     void save(const std::string& path) const;
 
@@ -81,8 +84,9 @@ Function function(const std::vector<Variable>& inputs, const std::vector<Variabl
 Function function(const std::vector<Variable>& inputs, const Variable& output, const std::vector<Update>& updates = {},
                   const FunctionOptions& options = {});
 
-/// A function from a saved graph. `state`: the values of its shared and bound parameters, in their order. Throws
-/// Error(kIo), Error(kParse) with file and line, Error(kInvalidArgument) where the number of values is another.
+/// A function from a saved graph. `state`: the values of its shared and bound parameters, in their order; it begins
+/// with copies of the shared ones. Throws Error(kIo), Error(kParse) with file and line, Error(kInvalidArgument) where
+/// the number of values is another, Error(kType, kShape) where one does not fit.
 Function load_function(const std::string& path, const std::vector<Tensor>& state = {},
                        const FunctionOptions& options = {});
 
@@ -91,5 +95,12 @@ Function load_function(const std::string& path, const std::vector<Tensor>& state
 /// op on the way that has no derivative.
 std::vector<Variable> grad(const Variable& cost, const std::vector<Variable>& wrt);
 Variable grad(const Variable& cost, const Variable& wrt);
+
+/// Vector-Jacobian product: what `cotangents` of `of`, of equal types, become at `wrt`. Errors as grad().
+std::vector<Variable> pull_back(const std::vector<Variable>& of, const std::vector<Variable>& cotangents,
+                                const std::vector<Variable>& wrt);
+/// Jacobian-vector product: what `tangents` of `wrt`, of equal types, become at `of`. Errors as grad().
+std::vector<Variable> push_forward(const std::vector<Variable>& of, const std::vector<Variable>& wrt,
+                                   const std::vector<Variable>& tangents);
 
 }  // namespace ember

@@ -231,13 +231,26 @@ Variable reduce_min(const Variable& x, const Axes& axes = {}, KeepAxes keep = Ke
 Variable reduce_and(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
 Variable reduce_or(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
 Variable reduce_xor(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
-/// reduce_sum().
+/// reduce_sum() and reduce_prod().
 Variable sum(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
+Variable prod(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
+/// Are all, is any of the elements other than 0? Gives bool.
+Variable all(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
+Variable any(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
 /// Of floats; NaN where empty.
 Variable mean(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
+/// The mean square of the distance to the mean, and its root. Of floats; the divisor is the number of elements less
+/// `ddof`, NaN where that is 0 or less and the sum 0.
+Variable var(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo, int64_t ddof = 0);
+Variable stddev(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo, int64_t ddof = 0);
+/// log(sum(exp(x))) without overflow; -inf where empty.
+Variable logsumexp(const Variable& x, const Axes& axes = {}, KeepAxes keep = KeepAxes::kNo);
 /// The i64 index of the first maximum or minimum along an axis, which goes away.
 Variable argmax(const Variable& x, int64_t axis);
 Variable argmin(const Variable& x, int64_t axis);
+/// The same among all elements in row-major order.
+Variable argmax(const Variable& x);
+Variable argmin(const Variable& x);
 /// Running sum or product along an axis.
 Variable cumsum(const Variable& x, int64_t axis);
 Variable cumprod(const Variable& x, int64_t axis);
@@ -260,10 +273,19 @@ Variable expand_dims(const Variable& x, int64_t axis);
 Variable squeeze(const Variable& x, int64_t axis);
 /// Stretched to these lengths, aligned to the right.
 Variable broadcast_to(const Variable& x, const std::vector<Operand>& lengths);
-/// A tensor full of one number.
-Variable full(const std::vector<Operand>& lengths, DType dtype, double value);
+/// A tensor full of one number, or of a scalar converted by cast().
+Variable full(const std::vector<Operand>& lengths, DType dtype, const Operand& value);
 /// Elements start, start+step, … of one axis, `size` of them; Error(kIndex) at the call where they are not inside.
 Variable slice(const Variable& x, int64_t axis, const Operand& start, const Operand& size, int64_t step = 1);
+/// Python's start:stop:step: negative places count from the end, those outside are moved to the next end; an absent one
+/// is the end that the step comes from or goes to.
+struct Range {
+    std::optional<Operand> start{};
+    std::optional<Operand> stop{};
+    int64_t step = 1;
+};
+/// NumPy's x[…, start:stop:step, …] at one axis: slice(x, 0, Range{.start = 1, .stop = -1}).
+Variable slice(const Variable& x, int64_t axis, const Range& range);
 Variable reverse(const Variable& x, const Axes& axes = {});
 /// `low` and `high` elements of `value` before and after.
 Variable pad(const Variable& x, int64_t axis, const Operand& value, const Operand& low, const Operand& high);
@@ -283,7 +305,9 @@ enum class ScatterMode { kSet, kAdd, kMul, kMax, kMin };
 
 /// x[…, indices, …] at one axis: its place is taken by the axes of `indices`.
 Variable gather(const Variable& x, const Variable& indices, int64_t axis = 0, Bounds bounds = Bounds::kRaise);
-/// The same at consecutive axes, with equally shaped indices, one an axis.
+/// x[…, index, …] without that axis, for one index.
+Variable at(const Variable& x, const Operand& index, int64_t axis = 0, Bounds bounds = Bounds::kRaise);
+/// gather() at consecutive axes, with equally shaped indices, one an axis.
 Variable gather(const Variable& x, const std::vector<Variable>& indices, const std::vector<int64_t>& axes,
                 Bounds bounds = Bounds::kRaise);
 /// x with the elements that gather() would read set, added to (duplicates add up), multiplied, or replaced by the

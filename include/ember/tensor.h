@@ -44,10 +44,13 @@ public:
 
     /// Takes a DLPack tensor over, without a copy where it is row-major and aligned; the deleter is called when the
     /// last tensor is gone, at once after a copy, and not when this throws: Error(kUnsupported) for another device or
-    /// dtype.
+    /// dtype, Error(kInvalidArgument) where elements are missing.
     static Tensor from_dlpack(dlpack::ManagedTensor* managed);
+    /// The same for DLPack 1. Read-only elements are copied; Error(kUnsupported) for another major version, too.
+    static Tensor from_dlpack(dlpack::VersionedTensor* managed);
     /// Shares the elements; the receiver calls the deleter. Throws Error(kUnsupported) for storage dtypes.
     dlpack::ManagedTensor* to_dlpack() const;
+    dlpack::VersionedTensor* to_versioned_dlpack() const;
 
     DType dtype() const { return dtype_; }
     const std::vector<int64_t>& shape() const { return shape_; }
@@ -76,6 +79,9 @@ public:
         return *data_as<T>();
     }
     Tensor copy() const;
+    /// A copy in another float dtype, f64 to 16 bits by way of f32: how values get into and out of f16 and bf16. Throws
+    /// Error(kUnsupported) for dtypes that are no floats; the op cast() converts all.
+    Tensor cast(DType dtype) const;
     /// "f32[3,64]".
     std::string type_string() const;
 

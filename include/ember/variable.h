@@ -17,8 +17,8 @@ struct Access;
 }  // namespace api
 
 /// A value of a graph. Cheap to copy. Every thread writes to a graph of its own, which lives as long as one of its
-/// variables or functions does; variables of two graphs do not mix (Error(kInvalidArgument)), but inside if_() and
-/// loop() those of the surrounding graph are used freely.
+/// variables does; variables of two graphs do not mix (Error(kInvalidArgument)), but for constants, and inside if_()
+/// and loop() those of the surrounding graph are used freely.
 class Variable {
 public:
     Type type() const;
@@ -69,9 +69,6 @@ template <class T>
 Variable constant(T value) {
     return constant(Tensor::scalar(value));
 }
-/// A number in a dtype that has numbers. Throws Error(kType) for storage dtypes.
-Variable constant(DType dtype, double value);
-
 /// What most ops take: a variable, or a number that takes the dtype of the op's other operands. A number with a
 /// fraction beside integers is an Error(kType); numbers without any variable are i64, f64 or bool.
 class Operand {
@@ -86,19 +83,26 @@ public:
                 : std::is_floating_point_v<T> ? Kind::kFloat
                                               : Kind::kInt),
           integer_(std::is_floating_point_v<T> ? 0 : static_cast<int64_t>(value)),
-          number_(static_cast<double>(value)) {}
+          number_(static_cast<double>(value)),
+          is_large_(std::is_unsigned_v<T> && integer_ < 0) {}
 
     Kind kind() const { return kind_; }
     /// Of a variable only.
     const Variable& variable() const { return *variable_; }
     int64_t integer() const { return integer_; }
+    /// Is it an unsigned number over 2^63 - 1? integer() has its bits.
+    bool is_large() const { return is_large_; }
     double number() const { return number_; }
 
 private:
     Kind kind_;
     int64_t integer_ = 0;
     double number_ = 0;
+    bool is_large_ = false;
     std::shared_ptr<Variable> variable_;
 };
+
+/// A number in a dtype that has numbers. Throws Error(kType) where the dtype cannot hold it.
+Variable constant(DType dtype, const Operand& number);
 
 }  // namespace ember

@@ -268,6 +268,19 @@ std::vector<Type> Function::outputs() const {
     return types;
 }
 
+std::vector<Tensor> Function::state() const {
+    std::vector<Tensor> values;
+    for (const Leaf& leaf : impl_->params) {
+        if (leaf.kind == ir::ParamKind::kShared) {
+            std::shared_lock lock(leaf.state->mutex);
+            values.push_back(leaf.state->value.copy());
+        } else if (leaf.kind == ir::ParamKind::kBound) {
+            values.push_back(leaf.data);
+        }
+    }
+    return values;
+}
+
 std::string Function::text() const {
     return text::print(impl_->module);
 }
@@ -287,6 +300,8 @@ Function load_function(const std::string& path, const std::vector<Tensor>& state
             Leaf leaf{param.kind, "", nullptr, {}};
             if (param.kind != ir::ParamKind::kInput && next < state.size()) {
                 leaf.data = state[next];
+                api::check_value(path + ": parameter " + std::to_string(params.size()), entry.type(param.value),
+                                 leaf.data);
             }
             if (param.kind == ir::ParamKind::kShared) {
                 leaf.state = std::make_shared<api::State>();
@@ -315,6 +330,50 @@ std::vector<Variable> grad(const Variable& cost, const std::vector<Variable>& wr
 
 Variable grad(const Variable& cost, const Variable& wrt) {
     return grad(cost, std::vector<Variable>{wrt}).at(0);
+}
+
+namespace {
+
+/// Values and their derivatives, which must have the same types.
+std::vector<autodiff::Seed> seeds(std::string_view op, Tape& tape, const std::vector<Variable>& values,
+                                  const std::vector<Variable>& derivatives) {
+    if (values.size() != derivatives.size()) {
+        raise(ErrorCode::kInvalidArgument, std::string(op) + ": " + std::to_string(values.size()) + " values and " +
+                                               std::to_string(derivatives.size()) + " derivatives");
+    }
+    std::vector<autodiff::Seed> made;
+    for (size_t k = 0; k < values.size(); ++k) {
+        Type wanted = values[k].type();
+        if (Type given = derivatives[k].type(); given != wanted) {
+            raise(given.dtype == wanted.dtype ? ErrorCode::kShape : ErrorCode::kType,
+                  std::string(op) + ": the derivative that belongs to a " + wanted.to_string() + " is a " +
+                      given.to_string());
+        }
+        made.push_back({tape.import(values[k]), tape.import(derivatives[k])});
+    }
+    return made;
+}
+
+}  // namespace
+
+std::vector<Variable> pull_back(const std::vector<Variable>& of, const std::vector<Variable>& cotangents,
+                                const std::vector<Variable>& wrt) {
+    return api::guarded([&] {
+        std::shared_ptr<Tape> tape = Tape::of(of);
+        std::lock_guard lock(tape->mutex());
+        std::vector<autodiff::Seed> given = seeds("pull_back", *tape, of, cotangents);
+        return tape->variables(api::unwrap(autodiff::pull_back(tape->builder(), given, import_all(*tape, wrt))));
+    });
+}
+
+std::vector<Variable> push_forward(const std::vector<Variable>& of, const std::vector<Variable>& wrt,
+                                   const std::vector<Variable>& tangents) {
+    return api::guarded([&] {
+        std::shared_ptr<Tape> tape = Tape::of(of);
+        std::lock_guard lock(tape->mutex());
+        std::vector<autodiff::Seed> given = seeds("push_forward", *tape, wrt, tangents);
+        return tape->variables(api::unwrap(autodiff::push_forward(tape->builder(), given, import_all(*tape, of))));
+    });
 }
 
 }  // namespace ember

@@ -97,6 +97,54 @@ std::vector<Operand> folded_lengths(const Variable& x) {
     return lengths;
 }
 
+bool is_number(const Operand& operand) {
+    return operand.kind() == Operand::Kind::kInt;
+}
+
+Operand sum_of(const Operand& a, const Operand& b) {
+    return is_number(a) && is_number(b) ? Operand(a.integer() + b.integer()) : Operand(a + b);
+}
+
+Operand difference(const Operand& a, const Operand& b) {
+    return is_number(a) && is_number(b) ? Operand(a.integer() - b.integer()) : Operand(a - b);
+}
+
+/// A place of a range: counted from the front, and moved between the ends.
+Operand place(const Operand& given, const Operand& length, const Operand& lowest, const Operand& highest) {
+    if (is_number(given) && is_number(length)) {
+        int64_t counted = given.integer() + (given.integer() < 0 ? length.integer() : 0);
+        return std::clamp(counted, lowest.integer(), std::max(lowest.integer(), highest.integer()));
+    }
+    Operand counted = is_number(given) ? (given.integer() < 0 ? sum_of(length, given) : given)
+                                       : Operand(select(lt(given, 0), given + length, given));
+    return min(max(counted, lowest), highest);
+}
+
+void need_floats(std::string_view op, const Variable& x) {
+    if (!ir::is_float(api::to_ir(x.dtype()))) {
+        api::raise(ErrorCode::kType, std::string(op) + ": floats are wanted, the operand is " + x.type().to_string() +
+                                         "; cast() converts it");
+    }
+}
+
+Variable truth(const Variable& x) {
+    return x.dtype() == DType::kBool ? x : ne(x, 0);
+}
+
+/// How many elements a reduction takes together, less `ddof`, in the dtype of x.
+Operand count_of(std::string_view op, const Variable& x, const Axes& axes, int64_t ddof) {
+    std::vector<Operand> lengths = folded_lengths(x);
+    std::vector<Operand> reduced;
+    for (int64_t axis : chosen(op, axes, x.rank())) {
+        reduced.push_back(lengths[static_cast<size_t>(axis)]);
+    }
+    Operand count = product(reduced);
+    if (is_number(count)) {
+        return std::max<int64_t>(count.integer() - ddof, 0);
+    }
+    return cast(ddof == 0 ? count.variable() : max(count - ddof, 0), x.dtype());
+}
+
 bool is_rest(const Operand& length) {
     return length.kind() == Operand::Kind::kInt && length.integer() == -1;
 }
@@ -184,16 +232,47 @@ Variable reduce_xor(const Variable& x, const Axes& axes, KeepAxes keep) {
 Variable sum(const Variable& x, const Axes& axes, KeepAxes keep) {
     return reduce_sum(x, axes, keep);
 }
+Variable prod(const Variable& x, const Axes& axes, KeepAxes keep) {
+    return reduce_prod(x, axes, keep);
+}
+Variable all(const Variable& x, const Axes& axes, KeepAxes keep) {
+    return reduce_and(truth(x), axes, keep);
+}
+Variable any(const Variable& x, const Axes& axes, KeepAxes keep) {
+    return reduce_or(truth(x), axes, keep);
+}
 
 Variable mean(const Variable& x, const Axes& axes, KeepAxes keep) {
-    Variable total = reduce_sum(x, axes, keep);
-    std::vector<Operand> lengths = folded_lengths(x);
-    std::vector<Operand> reduced;
-    for (int64_t axis : chosen("mean", axes, x.rank())) {
-        reduced.push_back(lengths[static_cast<size_t>(axis)]);
+    need_floats("mean", x);
+    return reduce_sum(x, axes, keep) / count_of("mean", x, axes, 0);
+}
+
+Variable var(const Variable& x, const Axes& axes, KeepAxes keep, int64_t ddof) {
+    need_floats("var", x);
+    Variable squares = square(x - mean(x, axes, KeepAxes::kYes));
+    return reduce_sum(squares, axes, keep) / count_of("var", x, axes, ddof);
+}
+
+Variable stddev(const Variable& x, const Axes& axes, KeepAxes keep, int64_t ddof) {
+    return sqrt(var(x, axes, keep, ddof));
+}
+
+Variable logsumexp(const Variable& x, const Axes& axes, KeepAxes keep) {
+    need_floats("logsumexp", x);
+    Variable top = reduce_max(x, axes, KeepAxes::kYes);
+    Variable shift = select(is_finite(top), top, 0);  // nothing is taken from an infinity
+    Variable result = log(reduce_sum(exp(x - shift), axes, KeepAxes::kYes)) + shift;
+    if (keep == KeepAxes::kYes) {
+        return result;
     }
-    Operand count = product(reduced);
-    return total / (count.kind() == Operand::Kind::kInt ? count : cast(count.variable(), x.dtype()));
+    Ints list = chosen("logsumexp", axes, x.rank());
+    std::vector<Operand> lengths;
+    for (int64_t axis = 0; axis < x.rank(); ++axis) {
+        if (std::find(list.begin(), list.end(), axis) == list.end()) {
+            lengths.emplace_back(dim(x, axis));
+        }
+    }
+    return reshape(result, lengths);
 }
 
 Variable argmax(const Variable& x, int64_t axis) {
@@ -201,6 +280,12 @@ Variable argmax(const Variable& x, int64_t axis) {
 }
 Variable argmin(const Variable& x, int64_t axis) {
     return along(ir::Op::k_argmin, x, axis);
+}
+Variable argmax(const Variable& x) {
+    return argmax(reshape(x, {-1}), 0);
+}
+Variable argmin(const Variable& x) {
+    return argmin(reshape(x, {-1}), 0);
 }
 Variable cumsum(const Variable& x, int64_t axis) {
     return along(ir::Op::k_cumsum, x, axis);
@@ -255,8 +340,15 @@ Variable expand_dims(const Variable& x, int64_t axis) {
 }
 
 Variable squeeze(const Variable& x, int64_t axis) {
+    int64_t at = normalize_axis("squeeze", axis, x.rank());
+    Type type = x.type();
+    const Dim& length = type.shape[static_cast<size_t>(at)];
+    if (length.is_static() && length.length() != 1) {
+        api::raise(ErrorCode::kShape,
+                   "squeeze: axis " + std::to_string(at) + " of " + type.to_string() + " has not the length 1");
+    }
     std::vector<Operand> lengths = lengths_of(x);
-    lengths.erase(lengths.begin() + normalize_axis("squeeze", axis, x.rank()));
+    lengths.erase(lengths.begin() + at);
     return reshape(x, lengths);
 }
 
@@ -264,13 +356,38 @@ Variable broadcast_to(const Variable& x, const std::vector<Operand>& lengths) {
     return emit_one(ir::Op::k_broadcast, with_indices("broadcast_to", {x}, lengths));
 }
 
-Variable full(const std::vector<Operand>& lengths, DType dtype, double value) {
-    return broadcast_to(constant(dtype, value), lengths);
+Variable full(const std::vector<Operand>& lengths, DType dtype, const Operand& value) {
+    bool is_variable = value.kind() == Operand::Kind::kVariable;
+    return broadcast_to(is_variable ? cast(value.variable(), dtype) : constant(dtype, value), lengths);
 }
 
 Variable slice(const Variable& x, int64_t axis, const Operand& start, const Operand& size, int64_t step) {
     int64_t at = normalize_axis("slice", axis, x.rank());
     return emit_one(ir::Op::k_slice, with_indices("slice", {x}, {start, size}), {{"axis", at}, {"step", step}});
+}
+
+Variable slice(const Variable& x, int64_t axis, const Range& range) {
+    int64_t at = normalize_axis("slice", axis, x.rank());
+    if (range.step == 0) {
+        api::raise(ErrorCode::kInvalidArgument, "slice: the step of a range over " + x.type().to_string() + " is 0");
+    }
+    if (!range.start && !range.stop && (range.step == 1 || range.step == -1)) {
+        return range.step == 1 ? x : reverse(x, at);
+    }
+    Operand length = folded_lengths(x)[static_cast<size_t>(at)];
+    bool down = range.step < 0;
+    Operand lowest = down ? -1 : 0;
+    Operand highest = down ? sum_of(length, -1) : length;
+    Operand start = range.start ? place(*range.start, length, lowest, highest) : down ? highest : lowest;
+    Operand stop = range.stop ? place(*range.stop, length, lowest, highest) : down ? lowest : highest;
+    Operand distance = down ? difference(start, stop) : difference(stop, start);
+    int64_t stride = std::abs(range.step);
+    if (is_number(distance)) {
+        int64_t size = distance.integer() <= 0 ? 0 : (distance.integer() + stride - 1) / stride;
+        return slice(x, at, size == 0 ? Operand(0) : start, size, range.step);
+    }
+    Variable size = max(floor_div(distance + (stride - 1), stride), 0);
+    return slice(x, at, select(gt(size, 0), start, constant(int64_t{0})), size, range.step);
 }
 
 Variable reverse(const Variable& x, const Axes& axes) {
@@ -308,6 +425,11 @@ Variable iota(const Operand& n, DType dtype) {
 
 Variable gather(const Variable& x, const Variable& indices, int64_t axis, Bounds bounds) {
     return gather(x, std::vector<Variable>{indices}, Ints{axis}, bounds);
+}
+
+Variable at(const Variable& x, const Operand& index, int64_t axis, Bounds bounds) {
+    bool is_variable = index.kind() == Operand::Kind::kVariable;
+    return gather(x, is_variable ? index.variable() : as_index("at", index), axis, bounds);
 }
 
 Variable gather(const Variable& x, const std::vector<Variable>& indices, const Ints& axes, Bounds bounds) {

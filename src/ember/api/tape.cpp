@@ -1,7 +1,7 @@
 // Tapes and conversions: see tape.h.
 #include "ember/api/tape.h"
 
-#include "ember/ir/literal.h"
+#include <optional>
 
 namespace ember::api {
 namespace {
@@ -13,6 +13,27 @@ static_assert(static_cast<int>(DType::kF32) == static_cast<int>(ir::DType::kF32)
 static_assert(static_cast<int>(DType::kRng) + 1 == ir::kDTypeCount);
 static_assert(static_cast<int>(ErrorCode::kInternal) == static_cast<int>(Code::kInternal));
 static_assert(static_cast<int>(ErrorCode::kIo) == static_cast<int>(Code::kIo));
+
+/// The value of a constant.
+std::optional<ir::Literal> literal_of(const Variable& variable) {
+    Tape& tape = *Access::tape(variable);
+    std::lock_guard lock(tape.mutex());
+    const ir::Node* node = tape.builder().graph().producer(Access::id(variable));
+    bool is_constant = node != nullptr && node->op == ir::Op::k_const;
+    return is_constant ? std::optional(node->literal()) : std::nullopt;
+}
+
+/// The values of constants that stand on another tape. Read before this one is locked: no two locks of unrelated tapes
+/// are ever held together.
+std::vector<std::optional<ir::Literal>> foreign_literals(const Tape& tape, const std::vector<Variable>& operands) {
+    std::vector<std::optional<ir::Literal>> literals(operands.size());
+    for (size_t k = 0; k < operands.size(); ++k) {
+        if (Access::tape(operands[k]).get() != &tape) {
+            literals[k] = literal_of(operands[k]);
+        }
+    }
+    return literals;
+}
 
 }  // namespace
 
@@ -61,7 +82,15 @@ std::shared_ptr<Tape> Tape::outermost() {
 }
 
 std::shared_ptr<Tape> Tape::of(const std::vector<Variable>& variables) {
-    return region != nullptr || variables.empty() ? current() : Access::tape(variables.front());
+    if (region != nullptr || variables.empty()) {
+        return current();
+    }
+    for (const Variable& variable : variables) {
+        if (!literal_of(variable)) {
+            return Access::tape(variable);
+        }
+    }
+    return Access::tape(variables.front());
 }
 
 ir::ValueId Tape::import(const Variable& variable) {
@@ -134,10 +163,12 @@ std::vector<Variable> emit(ir::Op op, const std::vector<Variable>& operands, std
                            std::vector<std::shared_ptr<const ir::Graph>> regions) {
     return guarded([&] {
         std::shared_ptr<Tape> tape = Tape::of(operands);
+        std::vector<std::optional<ir::Literal>> literals = foreign_literals(*tape, operands);
         std::lock_guard lock(tape->mutex());
         ir::NodeSpec spec{op, {}, std::move(attributes), std::move(regions), {}};
-        for (const Variable& operand : operands) {
-            spec.operands.push_back(tape->import(operand));
+        for (size_t k = 0; k < operands.size(); ++k) {
+            spec.operands.push_back(literals[k] ? tape->builder().constant(std::move(*literals[k]))
+                                                : tape->import(operands[k]));
         }
         return tape->variables(unwrap(tape->builder().add(std::move(spec))));
     });

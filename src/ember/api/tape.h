@@ -59,6 +59,9 @@ struct State {
     Tensor value;
 };
 
+/// Throws where a value is none of the type: Error(kType, kShape).
+void check_value(const std::string& what, const ir::TensorType& type, const Tensor& value);
+
 /// What is behind a parameter.
 struct Leaf {
     ir::ParamKind kind = ir::ParamKind::kInput;
@@ -75,7 +78,7 @@ public:
     static std::shared_ptr<Tape> current();
     /// The tape around all regions: where inputs and state belong.
     static std::shared_ptr<Tape> outermost();
-    /// Where an op on these variables goes.
+    /// Where an op on these variables goes: constants go with the others.
     static std::shared_ptr<Tape> of(const std::vector<Variable>& variables);
 
     /// The value of a variable on this tape. Throws Error(kInvalidArgument) for one of an unrelated tape.

@@ -8,6 +8,7 @@
 
 #include "ember/api/tape.h"
 #include "ember/driver/driver.h"
+#include "ember/ir/literal.h"
 #include "ember/text/lexer.h"
 
 namespace ember {
@@ -88,17 +89,70 @@ void gather_strided(const dlpack::Tensor& from, int64_t element, int32_t axis, c
     }
 }
 
-void release(dlpack::ManagedTensor* managed) {
+template <class Managed>
+void release(Managed* managed) {
     if (managed->deleter != nullptr) {
         managed->deleter(managed);
     }
 }
 
 /// What to_dlpack() hands out.
+template <class Managed>
 struct Exported {
-    dlpack::ManagedTensor managed{};
+    Managed managed{};
     Tensor tensor;
+    std::vector<int64_t> shape;
 };
+
+template <class Managed>
+Managed* export_tensor(const Tensor& tensor) {
+    auto [code, bits] = driver::dlpack_type(api::to_ir(tensor.dtype()));
+    if (bits == 0) {
+        api::raise(ErrorCode::kUnsupported, "DLPack has no " + std::string(dtype_name(tensor.dtype())));
+    }
+    auto* made = new Exported<Managed>{{}, tensor, tensor.shape()};
+    auto rank = static_cast<int32_t>(tensor.rank());
+    made->managed.tensor = {tensor.data(), {dlpack::kCpu, 0}, rank, {code, bits, 1}, made->shape.data(), nullptr, 0};
+    made->managed.manager = made;
+    made->managed.deleter = [](Managed* self) { delete static_cast<Exported<Managed>*>(self->manager); };
+    return &made->managed;
+}
+
+enum class Take { kShared, kCopied };
+
+/// Takes a managed tensor over; on an error it stays its owner's.
+template <class Managed>
+Tensor import_tensor(Managed* managed, Take take) {
+    const dlpack::Tensor& tensor = managed->tensor;
+    if (tensor.device.type != dlpack::kCpu) {
+        api::raise(ErrorCode::kUnsupported, "the DLPack tensor is on a device of type " +
+                                                std::to_string(tensor.device.type) + ", not on the CPU");
+    }
+    DType dtype = dtype_of_dlpack(tensor.dtype);
+    if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr)) {
+        api::raise(ErrorCode::kInvalidArgument, "the DLPack tensor has no shape");
+    }
+    std::vector<int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
+    int64_t bytes = api::checked_bytes(dtype, shape);
+    if (bytes != 0 && tensor.data == nullptr) {
+        api::raise(ErrorCode::kInvalidArgument,
+                   "the DLPack tensor, a " + std::string(dtype_name(dtype)) + shape_text(shape) + ", has no elements");
+    }
+    const char* data = bytes == 0 ? nullptr : static_cast<const char*>(tensor.data) + tensor.byte_offset;
+    if (take == Take::kShared && bytes != 0 && is_row_major(tensor) && is_aligned(data, dtype)) {
+        return Tensor::borrow(const_cast<char*>(data), dtype, std::move(shape),
+                              std::shared_ptr<void>(managed, [](void* old) { release(static_cast<Managed*>(old)); }));
+    }
+    Tensor made = Tensor::empty(dtype, std::move(shape));
+    if (bytes != 0 && tensor.strides == nullptr) {
+        std::memcpy(made.data(), data, static_cast<size_t>(bytes));
+    } else if (bytes != 0) {
+        auto* target = static_cast<char*>(made.data());
+        gather_strided(tensor, ir::element_bytes(api::to_ir(dtype)), 0, data, target);
+    }
+    release(managed);
+    return made;
+}
 
 }  // namespace
 
@@ -197,42 +251,26 @@ Tensor Tensor::borrow(void* elements, DType dtype, std::vector<int64_t> shape, s
 }
 
 Tensor Tensor::from_dlpack(dlpack::ManagedTensor* managed) {
-    const dlpack::Tensor& tensor = managed->tensor;
-    if (tensor.device.type != dlpack::kCpu) {
-        api::raise(ErrorCode::kUnsupported, "the DLPack tensor is on another device than the CPU");
+    return import_tensor(managed, Take::kShared);
+}
+
+Tensor Tensor::from_dlpack(dlpack::VersionedTensor* managed) {
+    if (managed->version.major != 1) {
+        api::raise(ErrorCode::kUnsupported, "the DLPack tensor is of version " +
+                                                std::to_string(managed->version.major) + "." +
+                                                std::to_string(managed->version.minor) + ", not 1");
     }
-    DType dtype = dtype_of_dlpack(tensor.dtype);
-    std::vector<int64_t> shape(tensor.shape, tensor.shape + tensor.ndim);
-    int64_t bytes = api::checked_bytes(dtype, shape);
-    char* data = static_cast<char*>(tensor.data) + tensor.byte_offset;
-    if (bytes != 0 && is_row_major(tensor) && is_aligned(data, dtype)) {
-        return borrow(data, dtype, std::move(shape), std::shared_ptr<void>(managed, [](void* old) {
-                          release(static_cast<dlpack::ManagedTensor*>(old));
-                      }));
-    }
-    Tensor made = empty(dtype, std::move(shape));
-    if (bytes != 0 && tensor.strides == nullptr) {
-        std::memcpy(made.data(), data, static_cast<size_t>(bytes));
-    } else if (bytes != 0) {
-        auto* target = static_cast<char*>(made.data());
-        gather_strided(tensor, ir::element_bytes(api::to_ir(dtype)), 0, data, target);
-    }
-    release(managed);
-    return made;
+    return import_tensor(managed, (managed->flags & dlpack::kReadOnly) != 0 ? Take::kCopied : Take::kShared);
 }
 
 dlpack::ManagedTensor* Tensor::to_dlpack() const {
-    auto [code, bits] = driver::dlpack_type(api::to_ir(dtype_));
-    if (bits == 0) {
-        api::raise(ErrorCode::kUnsupported, "DLPack has no " + std::string(dtype_name(dtype_)));
-    }
-    auto* made = new Exported{{}, *this};
-    made->managed.tensor = {
-        data(), {dlpack::kCpu, 0}, static_cast<int32_t>(rank()), {code, bits, 1}, made->tensor.shape_.data(), nullptr,
-        0};
-    made->managed.manager = made;
-    made->managed.deleter = [](dlpack::ManagedTensor* self) { delete static_cast<Exported*>(self->manager); };
-    return &made->managed;
+    return export_tensor<dlpack::ManagedTensor>(*this);
+}
+
+dlpack::VersionedTensor* Tensor::to_versioned_dlpack() const {
+    auto* made = export_tensor<dlpack::VersionedTensor>(*this);
+    made->version = {1, 0};
+    return made;
 }
 
 int64_t Tensor::size() const {
@@ -251,6 +289,27 @@ int64_t Tensor::bytes() const {
 Tensor Tensor::copy() const {
     Tensor made = empty(dtype_, shape_);
     std::memcpy(made.data(), data(), static_cast<size_t>(bytes()));
+    return made;
+}
+
+Tensor Tensor::cast(DType dtype) const {
+    ir::DType from = api::to_ir(dtype_);
+    ir::DType to = api::to_ir(dtype);
+    if (!ir::is_float(from) || !ir::is_float(to)) {
+        api::raise(ErrorCode::kUnsupported, "Tensor::cast: " + type_string() + " to " + std::string(dtype_name(dtype)) +
+                                                " is no conversion between floats; the op cast() has all");
+    }
+    if (from == to) {
+        return copy();
+    }
+    std::string bytes;
+    bytes.reserve(static_cast<size_t>(size() * ir::element_bytes(to)));
+    const auto* element = static_cast<const char*>(data());
+    for (int64_t i = 0; i < size(); ++i, element += ir::element_bytes(from)) {
+        ir::append_element(bytes, to, ir::element_as_double(element, from));
+    }
+    Tensor made = empty(dtype, shape_);
+    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(made.data()));
     return made;
 }
 

@@ -9,20 +9,6 @@
 namespace ember {
 namespace {
 
-/// Throws where a value is none of the type.
-void check_value(const std::string& what, const ir::TensorType& type, const Tensor& value) {
-    if (value.dtype() != static_cast<DType>(type.dtype)) {
-        api::raise(ErrorCode::kType, what + " is " + type.to_string() + ", the value " + value.type_string());
-    }
-    bool fits = value.rank() == type.rank();
-    for (size_t axis = 0; fits && axis < type.shape.size(); ++axis) {
-        fits = type.shape[axis].is_symbol() || type.shape[axis].size() == value.shape()[axis];
-    }
-    if (!fits) {
-        api::raise(ErrorCode::kShape, what + " is " + type.to_string() + ", the value " + value.type_string());
-    }
-}
-
 Tensor owned(const Tensor& value, Ownership ownership) {
     return ownership == Ownership::kCopy ? value.copy() : value;
 }
@@ -45,8 +31,9 @@ ir::DType part_dtype(ir::DType dtype) {
 ir::Literal number(std::string_view op, ir::DType dtype, const Operand& value) {
     bool integral = value.kind() != Operand::Kind::kFloat;
     auto impossible = [&] {
+        bool exact = integral && !value.is_large();
         api::raise(ErrorCode::kType, std::string(op) + ": the number " +
-                                         (integral ? std::to_string(value.integer()) : std::to_string(value.number())) +
+                                         (exact ? std::to_string(value.integer()) : std::to_string(value.number())) +
                                          " is no " + std::string(ir::dtype_name(dtype)) + "; cast() the operands");
     };
     if (ir::is_quantized(dtype) || dtype == ir::DType::kRng) {
@@ -60,13 +47,16 @@ ir::Literal number(std::string_view op, ir::DType dtype, const Operand& value) {
         }
         return made;
     }
+    if (value.is_large() && dtype == ir::DType::kU64) {
+        return ir::scalar_literal(dtype, value.integer());
+    }
     bool whole = integral || (std::trunc(value.number()) == value.number() && std::abs(value.number()) < 0x1p62);
     if (!whole) {
         impossible();
     }
     int64_t wanted = integral ? value.integer() : static_cast<int64_t>(value.number());
     ir::Literal made = ir::scalar_literal(dtype, wanted);
-    bool fits = ir::literal_as_int(made) == wanted && !(wanted < 0 && ir::is_unsigned_int(dtype));
+    bool fits = !value.is_large() && ir::literal_as_int(made) == wanted && !(wanted < 0 && ir::is_unsigned_int(dtype));
     if (!fits) {
         impossible();
     }
@@ -78,6 +68,19 @@ Variable as_variable(std::string_view op, const Operand& operand, ir::DType dtyp
 }
 
 }  // namespace
+
+void api::check_value(const std::string& what, const ir::TensorType& type, const Tensor& value) {
+    if (value.dtype() != static_cast<DType>(type.dtype)) {
+        raise(ErrorCode::kType, what + " is " + type.to_string() + ", the value " + value.type_string());
+    }
+    bool fits = value.rank() == type.rank();
+    for (size_t axis = 0; fits && axis < type.shape.size(); ++axis) {
+        fits = type.shape[axis].is_symbol() || type.shape[axis].size() == value.shape()[axis];
+    }
+    if (!fits) {
+        raise(ErrorCode::kShape, what + " is " + type.to_string() + ", the value " + value.type_string());
+    }
+}
 
 Type Variable::type() const {
     std::lock_guard lock(tape_->mutex());
@@ -98,7 +101,7 @@ Tensor SharedVariable::get(Ownership ownership) const {
 }
 
 void SharedVariable::set(const Tensor& value, Ownership ownership) {
-    check_value("shared '" + state_->name + "'", state_->type, value);
+    api::check_value("shared '" + state_->name + "'", state_->type, value);
     Tensor next = owned(value, ownership);
     std::unique_lock lock(state_->mutex);
     state_->value = std::move(next);
@@ -116,7 +119,7 @@ namespace {
 
 SharedVariable make_shared_variable(const Tensor& value, ir::TensorType type, const std::string& name,
                                     Ownership ownership) {
-    check_value("shared '" + name + "'", type, value);
+    api::check_value("shared '" + name + "'", type, value);
     auto state = std::make_shared<api::State>();
     state->name = name;
     state->type = std::move(type);
@@ -148,8 +151,12 @@ Variable constant(const Tensor& value) {
     return literal({api::to_ir(value.dtype()), value.shape(), std::move(bytes)});
 }
 
-Variable constant(DType dtype, double value) {
-    return literal(number("constant", api::to_ir(dtype), Operand(value)));
+Variable constant(DType dtype, const Operand& value) {
+    if (value.kind() == Operand::Kind::kVariable) {
+        api::raise(ErrorCode::kInvalidArgument, "constant: a " + value.variable().type().to_string() +
+                                                    " is a variable, no number; cast() converts it");
+    }
+    return literal(number("constant", api::to_ir(dtype), value));
 }
 
 std::vector<Variable> api::promote(std::string_view op, const std::vector<Operand>& operands) {
