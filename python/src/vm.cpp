@@ -1,0 +1,322 @@
+// Vm: what a linker gives to PyTensor: called without arguments it reads the input cells (lists of one element) and
+// gives a list of all outputs. And the class of functions that PyTensor's own Function.__call__ is left out of where
+// nothing needs it. Both speak CPython's C API: a call costs a fraction of a microsecond.
+#include "plan.h"
+
+#include <nanobind/stl/shared_ptr.h>
+#include <structmember.h>
+
+#include <algorithm>
+
+#include "binding.h"
+
+namespace ember::python {
+namespace {
+
+constexpr size_t kFewValues = 16;
+
+/// Room for some pointers, on the stack where they are few.
+class Pointers {
+public:
+    explicit Pointers(size_t count) : many_(count > kFewValues ? count : 0) {}
+    PyObject** data() { return many_.empty() ? few_ : many_.data(); }
+    PyObject*& operator[](size_t k) { return data()[k]; }
+
+private:
+    PyObject* few_[kFewValues] = {};
+    std::vector<PyObject*> many_;
+};
+
+struct Vm {
+    PyObject_HEAD vectorcallfunc vectorcall;
+    std::shared_ptr<const Plan>* plan;
+    PyObject* cells;  // a tuple of lists
+    PyObject* dict;
+};
+
+PyObject* cell_value(PyObject* cells, size_t k) {
+    PyObject* cell = PyTuple_GET_ITEM(cells, static_cast<Py_ssize_t>(k));
+    if (!PyList_CheckExact(cell) || PyList_GET_SIZE(cell) == 0) {
+        PyErr_SetString(PyExc_TypeError, "an input cell that is no list of one element");
+        return nullptr;
+    }
+    return PyList_GET_ITEM(cell, 0);
+}
+
+PyObject* run_cells(const Plan& plan, PyObject* cells) {
+    Pointers inputs(plan.inputs());
+    Pointers results(plan.outputs());
+    for (size_t k = 0; k < plan.inputs(); ++k) {
+        inputs[k] = cell_value(cells, k);
+        if (inputs[k] == nullptr) {
+            return nullptr;
+        }
+    }
+    if (!plan.run(inputs.data(), results.data())) {
+        return nullptr;
+    }
+    PyObject* list = PyList_New(static_cast<Py_ssize_t>(plan.outputs()));
+    for (size_t k = 0; k < plan.outputs(); ++k) {
+        if (list != nullptr) {
+            PyList_SET_ITEM(list, static_cast<Py_ssize_t>(k), results[k]);
+        } else {
+            Py_DECREF(results[k]);
+        }
+    }
+    return list;
+}
+
+PyObject* vm_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* names) {
+    auto* vm = reinterpret_cast<Vm*>(self);
+    if (PyVectorcall_NARGS(nargsf) != 0 || (names != nullptr && PyTuple_GET_SIZE(names) != 0)) {
+        PyErr_SetString(PyExc_TypeError, "a Vm takes no arguments: inputs are in its cells");
+        return nullptr;
+    }
+    return run_cells(**vm->plan, vm->cells);
+}
+
+int vm_init(PyObject* self, PyObject* args, PyObject* keywords) {
+    auto* vm = reinterpret_cast<Vm*>(self);
+    static const char* names[] = {"plan", "cells", nullptr};
+    PyObject* plan = nullptr;
+    PyObject* cells = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO", const_cast<char**>(names), &plan, &cells)) {
+        return -1;
+    }
+    std::shared_ptr<Plan> made;
+    if (!nb::try_cast(nb::handle(plan), made) || made == nullptr) {
+        PyErr_SetString(PyExc_TypeError, "a Vm is made of a Plan and its input cells");
+        return -1;
+    }
+    PyObject* tuple = PySequence_Tuple(cells);
+    if (tuple == nullptr) {
+        return -1;
+    }
+    if (static_cast<size_t>(PyTuple_GET_SIZE(tuple)) != made->inputs()) {
+        Py_DECREF(tuple);
+        PyErr_Format(PyExc_ValueError, "the plan has %zu inputs, there are %zd cells", made->inputs(),
+                     PyTuple_GET_SIZE(tuple));
+        return -1;
+    }
+    delete vm->plan;
+    vm->plan = new std::shared_ptr<const Plan>(std::move(made));
+    Py_XSETREF(vm->cells, tuple);
+    vm->vectorcall = vm_call;
+    return 0;
+}
+
+int vm_traverse(PyObject* self, visitproc visit, void* arg) {
+    auto* vm = reinterpret_cast<Vm*>(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(vm->cells);
+    Py_VISIT(vm->dict);
+    return vm->plan != nullptr && vm->plan->use_count() == 1 ? (*vm->plan)->traverse(visit, arg) : 0;
+}
+
+int vm_clear(PyObject* self) {
+    auto* vm = reinterpret_cast<Vm*>(self);
+    Py_CLEAR(vm->cells);
+    Py_CLEAR(vm->dict);
+    return 0;
+}
+
+void vm_dealloc(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    vm_clear(self);
+    delete reinterpret_cast<Vm*>(self)->plan;
+    PyTypeObject* type = Py_TYPE(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+PyMemberDef vm_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Vm, vectorcall), READONLY, nullptr},
+    {"__dictoffset__", T_PYSSIZET, offsetof(Vm, dict), READONLY, nullptr},
+    {"cells", T_OBJECT, offsetof(Vm, cells), READONLY, nullptr},
+    {nullptr},
+};
+PyType_Slot vm_slots[] = {
+    {Py_tp_init, reinterpret_cast<void*>(vm_init)},
+    {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(vm_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(vm_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(vm_clear)},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_members, vm_members},
+    {Py_tp_doc, const_cast<char*>("Vm(plan, cells): reads its input cells, gives a list of all outputs.")},
+    {0, nullptr},
+};
+PyType_Spec vm_spec = {"ember._core.Vm", sizeof(Vm), 0,
+                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE,
+                       vm_slots};
+
+// --- functions
+
+/// What a quick call needs; lies behind the fields of PyTensor's Function.
+struct Quick {
+    vectorcallfunc vectorcall;
+    std::shared_ptr<const Plan>* plan;
+    PyObject* cells;    // a tuple: the cells of the inputs that are not given at a call, after the explicit ones
+    PyObject* updated;  // a tuple of cells: they take the results after the returned ones
+    Py_ssize_t explicit_inputs;
+    Py_ssize_t returned;  // -1: the only output itself
+};
+PyTypeObject* quick_type = nullptr;
+Py_ssize_t quick_offset = 0;
+
+Quick* quick_of(PyObject* self) {
+    return reinterpret_cast<Quick*>(reinterpret_cast<char*>(self) + quick_offset);
+}
+
+/// The class's own __call__.
+PyObject* slow_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf);
+    PyObject* tuple = PyTuple_New(given);
+    PyObject* keywords = names == nullptr ? nullptr : PyDict_New();
+    bool fine = tuple != nullptr && (names == nullptr || keywords != nullptr);
+    for (Py_ssize_t k = 0; fine && k < given; ++k) {
+        PyTuple_SET_ITEM(tuple, k, Py_NewRef(args[k]));
+    }
+    for (Py_ssize_t k = 0; fine && names != nullptr && k < PyTuple_GET_SIZE(names); ++k) {
+        fine = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, k), args[given + k]) == 0;
+    }
+    PyObject* result = fine ? Py_TYPE(self)->tp_call(self, tuple, keywords) : nullptr;
+    Py_XDECREF(tuple);
+    Py_XDECREF(keywords);
+    return result;
+}
+
+PyObject* quick_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
+    Quick* quick = quick_of(self);
+    const Plan& plan = **quick->plan;
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf);
+    if (given != quick->explicit_inputs || (names != nullptr && PyTuple_GET_SIZE(names) != 0)) {
+        return slow_call(self, args, nargsf, names);
+    }
+    Pointers inputs(plan.inputs());
+    for (Py_ssize_t k = 0; k < given; ++k) {
+        if (!plan.fits(static_cast<size_t>(k), args[k]) || !plan.has_static_lengths(static_cast<size_t>(k), args[k])) {
+            return slow_call(self, args, nargsf, names);
+        }
+        inputs[static_cast<size_t>(k)] = args[k];
+    }
+    for (size_t k = static_cast<size_t>(given); k < plan.inputs(); ++k) {
+        inputs[k] = cell_value(quick->cells, k - static_cast<size_t>(given));
+        if (inputs[k] == nullptr) {
+            return nullptr;
+        }
+    }
+    Pointers results(plan.outputs());
+    if (!plan.run(inputs.data(), results.data())) {
+        // Once more the slow way: its errors say which node it was.
+        return PyErr_ExceptionMatches(PyExc_Exception) && plan.settings().host.empty() && quick->updated == nullptr
+                   ? (PyErr_Clear(), slow_call(self, args, nargsf, names))
+                   : nullptr;
+    }
+    Py_ssize_t returned = quick->returned < 0 ? 1 : quick->returned;
+    if (quick->updated != nullptr) {
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(quick->updated); ++k) {
+            PyObject* cell = PyTuple_GET_ITEM(quick->updated, k);
+            PyList_SetItem(cell, 0, results[static_cast<size_t>(returned + k)]);
+        }
+    }
+    if (quick->returned < 0) {
+        return results[0];
+    }
+    PyObject* list = PyList_New(returned);
+    for (Py_ssize_t k = 0; k < returned; ++k) {
+        PyList_SET_ITEM(list, k, results[static_cast<size_t>(k)]);
+    }
+    return list;
+}
+
+/// arm(function, plan, cells, updated, explicit_inputs, returned)
+PyObject* arm(PyObject*, PyObject* args) {
+    PyObject* self = nullptr;
+    PyObject* plan = nullptr;
+    PyObject* cells = nullptr;
+    PyObject* updated = nullptr;
+    Py_ssize_t explicit_inputs = 0;
+    Py_ssize_t returned = 0;
+    if (!PyArg_ParseTuple(args, "OOO!O!nn", &self, &plan, &PyTuple_Type, &cells, &PyTuple_Type, &updated,
+                          &explicit_inputs, &returned)) {
+        return nullptr;
+    }
+    std::shared_ptr<Plan> made;
+    if (quick_type == nullptr || !PyObject_TypeCheck(self, quick_type) || !nb::try_cast(nb::handle(plan), made)) {
+        PyErr_SetString(PyExc_TypeError, "arm() takes a quick function and its plan");
+        return nullptr;
+    }
+    auto outputs = static_cast<Py_ssize_t>(made->outputs());
+    if (explicit_inputs + PyTuple_GET_SIZE(cells) != static_cast<Py_ssize_t>(made->inputs()) ||
+        std::max<Py_ssize_t>(returned, returned < 0 ? 1 : 0) + PyTuple_GET_SIZE(updated) != outputs) {
+        PyErr_SetString(PyExc_ValueError, "arm(): inputs or outputs do not add up to the plan's");
+        return nullptr;
+    }
+    Quick* quick = quick_of(self);
+    delete quick->plan;
+    quick->plan = new std::shared_ptr<const Plan>(std::move(made));
+    Py_XSETREF(quick->cells, Py_NewRef(cells));
+    Py_XSETREF(quick->updated, PyTuple_GET_SIZE(updated) == 0 ? nullptr : Py_NewRef(updated));
+    quick->explicit_inputs = explicit_inputs;
+    quick->returned = returned;
+    quick->vectorcall = quick_call;
+    Py_RETURN_NONE;
+}
+
+/// Not tp_dealloc, tp_traverse or tp_clear: those of a class written in Python start at the object's own type, so
+/// calling them from here would come back here. What is held here (lists and a plan) refers to no function.
+void quick_finalize(PyObject* self) {
+    PyObject* raised = PyErr_GetRaisedException();
+    Quick* quick = quick_of(self);
+    quick->vectorcall = nullptr;
+    Py_CLEAR(quick->cells);
+    Py_CLEAR(quick->updated);
+    delete std::exchange(quick->plan, nullptr);
+    PyErr_SetRaisedException(raised);
+}
+
+PyMethodDef arm_method = {"arm", arm, METH_VARARGS,
+                          "arm(function, plan, cells, updated, explicit_inputs, returned): opens the short cut of a "
+                          "quick function. Cells: of the inputs that are not given at a call; updated: cells that take "
+                          "the outputs after the returned ones; returned: their number, -1: the only output itself."};
+
+}  // namespace
+
+PyObject* make_function_class(PyObject* base) {
+    auto* base_type = reinterpret_cast<PyTypeObject*>(base);
+    constexpr Py_ssize_t kAlign = alignof(std::max_align_t);
+    quick_offset = (base_type->tp_basicsize + kAlign - 1) / kAlign * kAlign;
+    static PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, 0, READONLY, nullptr}, {nullptr}};
+    members[0].offset = quick_offset + static_cast<Py_ssize_t>(offsetof(Quick, vectorcall));
+    static PyType_Slot slots[] = {
+        {Py_tp_finalize, reinterpret_cast<void*>(quick_finalize)},
+        {Py_tp_members, members},
+        {Py_tp_doc, const_cast<char*>("PyTensor's Function with a short cut for calls that need no conversion.")},
+        {0, nullptr},
+    };
+    static PyType_Spec spec = {"ember.pytensor.EmberFunction", 0, 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE, slots};
+    spec.basicsize = static_cast<int>(quick_offset + static_cast<Py_ssize_t>(sizeof(Quick)));
+    PyObject* type = PyType_FromSpecWithBases(&spec, base);
+    quick_type = reinterpret_cast<PyTypeObject*>(type);
+    return type;
+}
+
+void bind_vm(nb::module_& module) {
+    PyObject* type = PyType_FromSpec(&vm_spec);
+    if (type == nullptr) {
+        throw nb::python_error();
+    }
+    module.attr("Vm") = nb::steal(type);
+    module.attr("arm") = nb::steal(PyCFunction_New(&arm_method, nullptr));
+    module.def("function_class", [](nb::handle base) {
+        PyObject* made = make_function_class(base.ptr());
+        if (made == nullptr) {
+            throw nb::python_error();
+        }
+        return nb::steal(made);
+    });
+}
+
+}  // namespace ember::python
