@@ -1,8 +1,8 @@
 """Which function translates which PyTensor Op, and which scalar Op.
 
 A translation of an Op is `f(t, op, node, *inputs) -> value or list of values`: `t` is the Translation
-(translation.py), inputs and results are numbers of values of `t.b`. It returns NotImplemented where this node is none it
-can translate; the node then goes through `host_call`.
+(translation.py), inputs and results are numbers of values of `t.b`. It returns NotImplemented for a node that it
+cannot translate; the node then goes through `host_call`.
 
 A translation of a scalar Op is `f(t, op, args, out) -> value`: element by element, with broadcasting; `args` are values
 of any dtypes, `out` is the dtype of the result.
