@@ -1,5 +1,7 @@
 """A whole FunctionGraph: its translation, the executable, and the plan by which it is called."""
 
+import contextlib
+import gc
 from collections import Counter
 
 from . import _core
@@ -27,6 +29,20 @@ def shared_inputs(fgraph):
     return dict(getattr(fgraph, "update_mapping", None) or {})
 
 
+@contextlib.contextmanager
+def collector_paused():
+    """No garbage collection meanwhile: what building a graph allocates stays, and each collection would walk it."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@collector_paused()
 def translate(fgraph):
     """Translates and compiles a FunctionGraph. Updates may take over the memory of the shared variables they update.
 
