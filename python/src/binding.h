@@ -39,6 +39,7 @@ void bind_graph(nb::module_& module);
 void bind_plan(nb::module_& module);
 void bind_cache(nb::module_& module);
 void bind_llm(nb::module_& module);
+void bind_function(nb::module_& module);
 /// The class of functions that are called without PyTensor's own overhead; false with a Python error set.
 PyObject* make_function_class(PyObject* base);
 

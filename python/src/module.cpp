@@ -193,4 +193,7 @@ NB_MODULE(_core, module) {
     ember::python::bind_errors(module);
     ember::python::bind_graph(module);
     ember::python::bind_plan(module);
+    ember::python::bind_function(module);
+    ember::python::bind_cache(module);
+    ember::python::bind_llm(module);
 }
