@@ -14,6 +14,7 @@ from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.link.basic import Container, Linker
 
 from . import _core
+from .report import FunctionReport
 from .translate import translate
 
 
@@ -154,37 +155,6 @@ if "ember" not in predefined_linkers:
 def use():
     """Makes EMBER the default mode: of `pytensor.function`, `.eval()`, and PyMC's own functions."""
     pytensor.config.mode = EMBER
-
-
-class FunctionReport:
-    """What Ember knows about a function; `fn.ember`.
-
-    status: "hit", "miss", "bypass" or "error" of the cache. key: 64 hexadecimal digits.
-    """
-
-    def __init__(self, translated):
-        self._translated = translated
-
-    @property
-    def origin(self):
-        """How the code came about: status, reason, key, compile_s, load_s, kernels, llvm_modules, artifact_bytes."""
-        return self._translated.executable.origin
-
-    @property
-    def status(self):
-        return self.origin["status"]
-
-    @property
-    def key(self):
-        return self.origin["key"]
-
-    def report(self):
-        """Names of the Ops that run through their own `perform`, and how many nodes each has."""
-        return dict(self._translated.host_ops)
-
-    def text(self, stage="text", **options):
-        """The graph as text; stage: text, canonical, rewritten, loops, llvm, assembly."""
-        return self._translated.module().emit(stage, **options)
 
 
 def _function_report(self):
