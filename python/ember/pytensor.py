@@ -110,28 +110,32 @@ def cells_of(fgraph, input_storage, output_storage, storage_map):
     return input_storage, [cells[variable] for variable in fgraph.outputs], cells
 
 
-class EmberFunction(_core.function_class(executor.Function)):
-    """PyTensor's Function. Calls whose arguments need no conversion take a short cut past its Python."""
+#: PyTensor's Function. Calls whose arguments need no conversion take a short cut past its Python. Not derived from in
+#: Python: CPython gives classes written in Python no vectorcall of their bases.
+EmberFunction = _core.function_class(executor.Function)
 
-    __slots__ = ()
 
-    def __init__(self, vm, input_storage, *args, **kwargs):
-        super().__init__(vm, input_storage, *args, **kwargs)
-        self._open_short_cut()
+def make_function(*args, **kwargs):
+    """An EmberFunction, its short cut open where nothing of PyTensor's call is needed."""
+    function = EmberFunction(*args, **kwargs)
+    _open_short_cut(function)
+    return function
 
-    def _open_short_cut(self):
-        inputs = self.maker.expanded_inputs
-        given = [not (i.shared or i.implicit) for i in inputs]
-        count = sum(given)
-        plain = all(given[:count]) and not self.return_none
-        if not plain or self._potential_aliased_input_groups or getattr(self.vm, "need_update_inputs", True) is False:
-            return
-        if any(i.value is not None or i.update is not None for i in inputs[:count]):
-            return
-        cells = tuple(c.storage for c in self.input_storage[count:])
-        updated = tuple(c.storage for _, c in self._update_input_storage)
-        returned = -1 if self.unpack_single else self._n_returned_outputs
-        _core.arm(self, self.vm.translated.plan, cells, updated, count, returned)
+
+def _open_short_cut(function):
+    inputs = function.maker.expanded_inputs
+    given = [not (i.shared or i.implicit) for i in inputs]
+    count = sum(given)
+    if not all(given[:count]) or function.return_none or function._potential_aliased_input_groups:
+        return
+    if any(i.value is not None or i.update is not None for i in inputs[:count]):
+        return
+    if function.maker.profile or not getattr(function.vm, "need_update_inputs", True):
+        return
+    cells = tuple(c.storage for c in function.input_storage[count:])
+    updated = tuple(c.storage for _, c in function._update_input_storage)
+    returned = -1 if function.unpack_single else function._n_returned_outputs
+    _core.arm(function, function.vm.translated.plan, cells, updated, count, returned)
 
 
 class EmberMode(Mode):
@@ -139,7 +143,7 @@ class EmberMode(Mode):
 
     @property
     def function_maker(self):
-        return functools.partial(maker.FunctionMaker, function_class=EmberFunction)
+        return functools.partial(maker.FunctionMaker, function_class=make_function)
 
 
 executor.copyreg.pickle(EmberFunction, executor._pickle_Function)

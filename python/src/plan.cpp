@@ -377,8 +377,7 @@ PyObject* Plan::host_arguments(const Frame& frame, size_t function, const driver
     return arguments;
 }
 
-bool Plan::take_host_result(Frame& frame, PyObject* result, EmberTensor& output,
-                            const driver::HostRequest& request) const {
+bool Plan::take_host_result(PyObject* result, EmberTensor& output, const driver::HostRequest& request) const {
     int type = numpy_type_of(output.dtype_code, output.dtype_bits);
     PyArray_Descr* descr = PyArray_DescrFromType(type);  // taken over below
     PyObject* plain = PyArray_FromAny(result, descr, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr);
@@ -435,7 +434,7 @@ bool Plan::call_host(Frame& frame, const driver::HostRequest& request) const {
                 PyErr_NoMemory();
             }
         } else {
-            fine = take_host_result(frame, result, output, request);
+            fine = take_host_result(result, output, request);
         }
     }
     Py_DECREF(results);

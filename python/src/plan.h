@@ -82,8 +82,7 @@ private:
     PyObject* object_of(const Frame& frame, int64_t handle) const;
     bool call_host(Frame& frame, const driver::HostRequest& request) const;
     PyObject* host_arguments(const Frame& frame, size_t function, const driver::HostRequest& request) const;
-    bool take_host_result(Frame& frame, PyObject* result, EmberTensor& output,
-                          const driver::HostRequest& request) const;
+    bool take_host_result(PyObject* result, EmberTensor& output, const driver::HostRequest& request) const;
 
     Settings settings_;
     std::vector<int> type_numbers_;  // by parameter
