@@ -1,21 +1,17 @@
 """Translations of Elemwise and DimShuffle."""
 
-import pytensor.scalar.basic as ps
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 
-from .registry import translates
-from .scalar import inner_scalars, scalar
+from .registry import SCALAR_GRAPHS, translates
+from .scalar import scalars
 
 
 @translates(Elemwise)
 def elemwise(t, op, node, *inputs):
-    scalar_op = op.scalar_op
-    if isinstance(scalar_op, ps.Composite):
-        results = inner_scalars(t, scalar_op.fgraph, inputs)
-        return results if results is NotImplemented else [spread(t, r, inputs) for r in results]
-    if len(node.outputs) != 1:
-        return NotImplemented
-    return scalar(t, scalar_op, inputs, node.outputs[0].type.dtype)
+    results = scalars(t, op.scalar_op, inputs, [v.type.dtype for v in node.outputs])
+    if type(op.scalar_op) in SCALAR_GRAPHS and results is not NotImplemented:
+        return [spread(t, value, inputs) for value in results]
+    return results
 
 
 def spread(t, value, inputs):

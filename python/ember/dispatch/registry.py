@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 OPS: dict[type, Callable] = {}
 SCALARS: dict[type, Callable] = {}
+SCALAR_GRAPHS: dict[type, Callable] = {}
 _known: dict[type, Callable | None] = {}
 
 
@@ -27,12 +28,33 @@ def translates(*classes):
     return register
 
 
+def translates_lazily(*classes):
+    """Decorator: as `translates`, for f(t, op, node); `t.value` gives it those inputs that it asks for."""
+
+    def register(function):
+        function.is_lazy = True
+        return translates(*classes)(function)
+
+    return register
+
+
 def translates_scalar(*classes):
     """Decorator: this function translates scalar Ops of these very classes."""
 
     def register(function):
         for cls in classes:
             SCALARS[cls] = function
+        return function
+
+    return register
+
+
+def translates_scalar_graph(*classes):
+    """Decorator: `f(t, op, args) -> list of values` translates these scalar Ops, of any number of results."""
+
+    def register(function):
+        for cls in classes:
+            SCALAR_GRAPHS[cls] = function
         return function
 
     return register

@@ -7,7 +7,7 @@ import numpy as np
 import pytensor.scalar.basic as ps
 import pytensor.scalar.math as psm
 
-from .registry import SCALARS, translates, translates_scalar
+from .registry import SCALAR_GRAPHS, SCALARS, translates, translates_scalar, translates_scalar_graph
 
 FLOATS = ("float16", "float32", "float64")
 
@@ -200,6 +200,20 @@ def composite(t, op, args, out):
     return results if results is NotImplemented else t.cast(results[0], out)
 
 
+@translates_scalar_graph(ps.Composite)
+def composite_results(t, op, args):
+    return inner_scalars(t, op.fgraph, args)
+
+
+def scalars(t, op, args, outs):
+    """All results of a scalar Op on values, element by element; outs: their dtypes."""
+    translate = SCALAR_GRAPHS.get(type(op))
+    if translate is not None:
+        return translate(t, op, args)
+    result = scalar(t, op, args, outs[0]) if len(outs) == 1 else NotImplemented
+    return result if result is NotImplemented else [result]
+
+
 def inner_scalars(t, fgraph, args):
     """The outputs of a graph of scalar Ops, element by element."""
     values = dict(zip(fgraph.inputs, args, strict=True))
@@ -211,16 +225,8 @@ def inner_scalars(t, fgraph, args):
 
     for node in fgraph.toposort():
         operands = [value(v) for v in node.inputs]
-        if isinstance(node.op, ps.Composite) and len(node.outputs) > 1:
-            results = inner_scalars(t, node.op.fgraph, operands)
-            if results is NotImplemented:
-                return NotImplemented
-        elif len(node.outputs) == 1:
-            result = scalar(t, node.op, operands, node.outputs[0].type.dtype)
-            if result is NotImplemented:
-                return NotImplemented
-            results = [result]
-        else:
+        results = scalars(t, node.op, operands, [v.type.dtype for v in node.outputs])
+        if results is NotImplemented:
             return NotImplemented
         values.update(zip(node.outputs, results, strict=True))
     return [value(v) for v in fgraph.outputs]
@@ -229,8 +235,4 @@ def inner_scalars(t, fgraph, args):
 @translates(ps.ScalarOp)
 def scalar_node(t, op, node, *inputs):
     """A scalar Op as a node of its own, on values of rank 0."""
-    if isinstance(op, ps.Composite):
-        return inner_scalars(t, op.fgraph, inputs)
-    if len(node.outputs) != 1:
-        return NotImplemented
-    return scalar(t, op, inputs, node.outputs[0].type.dtype)
+    return scalars(t, op, inputs, [v.type.dtype for v in node.outputs])

@@ -12,6 +12,7 @@ from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import TensorType
 
 from .. import _core
+from .lazy import deferred_nodes
 from .registry import translation_of
 
 MAX_LITERAL_BYTES = 64
@@ -70,6 +71,7 @@ class Translation:
         self.parent = parent
         self.values = {}
         self.captured = []
+        self.deferred = {}  # nodes that only a branch of an IfElse needs
         self.node = None  # the node being translated
         self._bound = {}  # number of a constant -> value
         self._literals = {}
@@ -81,6 +83,9 @@ class Translation:
         known = self.values.get(variable)
         if known is not None:
             return known
+        if variable.owner in self.deferred:
+            self.demand(variable)
+            return self.values[variable]
         if not isinstance(variable, Constant):
             raise RuntimeError(f"{variable} is used before it is made")
         value = self.values[variable] = self._constant(variable)
@@ -229,13 +234,35 @@ class Translation:
 
     # --- graphs
     def run(self, nodes):
-        """Translates nodes, in an order in which operands come first."""
+        """Translates nodes, in an order in which operands come first, but for those that only a branch needs."""
+        self.deferred = deferred_nodes(nodes)
+        self._translate(node for node in nodes if node not in self.deferred)
+
+    def demand(self, variable):
+        """Translates the deferred node of a variable, and what it needs of the same branch."""
+        tag = self.deferred[variable.owner]
+        order, seen, stack = [], set(), [(variable.owner, False)]
+        while stack:
+            node, is_ready = stack.pop()
+            if is_ready:
+                order.append(node)
+            elif node not in seen:
+                seen.add(node)
+                stack.append((node, True))
+                mine = (v.owner for v in node.inputs if self.deferred.get(v.owner) == tag and v not in self.values)
+                stack += [(owner, False) for owner in mine]
+        self._translate(order)
+
+    def _translate(self, nodes):
         values = self.values
         for node in nodes:
             self.node = node
-            inputs = [self.value(v) for v in node.inputs]
             translate = translation_of(node.op)
-            results = NotImplemented if translate is None else translate(self, node.op, node, *inputs)
+            if getattr(translate, "is_lazy", False):
+                inputs, results = None, translate(self, node.op, node)
+            else:
+                inputs = [self.value(v) for v in node.inputs]
+                results = NotImplemented if translate is None else translate(self, node.op, node, *inputs)
             if results is NotImplemented:
                 results = self.host_call(node, inputs)
             elif isinstance(results, int):
@@ -245,13 +272,13 @@ class Translation:
 
     def inline(self, fgraph, inputs):
         """The outputs of an inner graph on these values, its nodes as nodes of this graph."""
-        outer, node = self.values, self.node
+        outer, node, deferred = self.values, self.node, self.deferred
         self.values = dict(zip(fgraph.inputs, inputs, strict=True))
         try:
             self.run(fgraph.toposort())
             return [self.value(v) for v in fgraph.outputs]
         finally:
-            self.values, self.node = outer, node
+            self.values, self.node, self.deferred = outer, node, deferred
 
     def host_call(self, node, inputs):
         """The node through its Op's own `perform`."""
