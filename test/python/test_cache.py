@@ -1,6 +1,9 @@
-"""The cache as a user of `ember run` meets it: cold, then warm; damage; no weights in entries."""
+"""The cache as users meet it: cold, then warm; damage; no weights in entries; equal bytes wherever compiled."""
 
 import mmap
+import os
+import shutil
+import subprocess
 
 import pytest
 from conftest import ids_option
@@ -87,3 +90,70 @@ def test_unusable_cache_folder_is_no_error(ember, model, cold):
     ember.cache_dir.write_text("not a folder")
     run = ember.generate(model, *PROMPT, max_tokens=4)
     assert run["tokens"] == cold["tokens"]
+
+
+SOFTMAX = """func @softmax(%x: f32[n,m]) {
+  %m = reduce_max(%x) {axes=[1]} : f32[n]
+  %n = dim(%x) {axis=0} : i64[]
+  %one = const() {value=1} : i64[]
+  %r = reshape(%m, %n, %one) : f32[n,1]
+  %s = sub(%x, %r) : f32[n,m]
+  %e = exp(%s) : f32[n,m]
+  %t = reduce_sum(%e) {axes=[1]} : f32[n]
+  %u = reshape(%t, %n, %one) : f32[n,1]
+  %d = div(%e, %u) : f32[n,m]
+  return %d
+}
+"""
+
+
+def compile_elsewhere(ember, folder, arguments, *, environment, prefix=()):
+    """Runs a program in a folder and environment of its own; the bytes of the entries it made, by file name."""
+    cache = folder / "cache"
+    for name in ("home", "tmp", "here"):
+        (folder / name).mkdir(parents=True)
+    own = {"EMBER_CACHE_DIR": str(cache), "HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
+    run = subprocess.run(
+        [*prefix, *map(str, arguments)],
+        cwd=folder / "here",
+        env=ember.environment() | own | environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr
+    files = [path for path in cache.rglob("*") if path.is_file() and path.stat().st_size > 512]
+    return {path.name: path.read_bytes() for path in files if b"ELF" in path.read_bytes()}
+
+
+def compile_in_two_places(ember, tmp_path, *arguments):
+    """What two processes store that share nothing but the program and the machine."""
+    here = {"TZ": "UTC", "LANG": "C", "LC_ALL": "C"}
+    there = {"TZ": "Asia/Kathmandu", "LANG": "de_DE.UTF-8", "LC_ALL": "tr_TR.UTF-8", "MALLOC_PERTURB_": "165"}
+    fixed = ["setarch", "-R"] if shutil.which("setarch") else []  # without randomised addresses
+    one_core = ["taskset", "-c", str(min(os.sched_getaffinity(0)))] if shutil.which("taskset") else []
+    first = compile_elsewhere(ember, tmp_path / "a", arguments, environment=here, prefix=fixed)
+    second = compile_elsewhere(ember, tmp_path / "b" / "deeper", arguments, environment=there, prefix=one_core)
+    assert first
+    return first, second
+
+
+def test_same_bytes_of_a_graph(ember, tmp_path):
+    graph = tmp_path / "softmax.ember"
+    graph.write_text(SOFTMAX)
+    first, second = compile_in_two_places(ember, tmp_path, ember.program, "compile", graph)
+    assert first == second
+
+
+def test_same_bytes_of_a_gradient(ember, tmp_path):
+    """The training step of a perceptron, written with the C++ API."""
+    program = ember.program.parent / "examples" / "train"
+    first, second = compile_in_two_places(ember, tmp_path, program)
+    assert first == second
+
+
+def test_same_bytes_of_a_model(ember, model, tmp_path):
+    """Prefill and decode of all layers, which are outlined into one function."""
+    arguments = (ember.program, "run", model, *PROMPT, "--max-tokens", 2, "--temperature", 0)
+    first, second = compile_in_two_places(ember, tmp_path, *arguments)
+    assert first == second

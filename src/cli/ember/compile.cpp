@@ -1,4 +1,5 @@
 // `ember compile`: a graph in text to an artifact, or to the text of one of the stages on the way.
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -30,6 +31,14 @@ const std::map<std::string, std::pair<driver::Emit, const char*>>& stages() {
 
 Result<std::string> read_text(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
+    std::array<char, 4> start{};
+    file.read(start.data(), start.size());
+    if (std::string_view(start.data(), start.size()) == "GGUF") {
+        return error(Code::kInvalidArgument,
+                     "a GGUF model, no graph in text form: `ember run` and `ember bench` take models", path);
+    }
+    file.clear();
+    file.seekg(0);
     std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     if (!file) {
         return error(Code::kIo, "cannot read the file", path);
