@@ -76,6 +76,13 @@ def warm_ember(tmp_path_factory) -> Ember:
 
 
 @pytest.fixture(scope="session")
+def package_environment() -> dict[str, str]:
+    """Variables of a process that uses the Python package: those of this one, but for Ember's own."""
+    pytest.importorskip("ember._core", reason="the Python package is not built, or not on PYTHONPATH")
+    return {name: value for name, value in os.environ.items() if not name.startswith("EMBER_")}
+
+
+@pytest.fixture(scope="session")
 def model() -> Path:
     """The real model; without it the end-to-end tests are skipped, never passed."""
     path = Path(os.environ.get("EMBER_MODEL", ROOT / ".cache" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"))
