@@ -33,7 +33,8 @@ Floats floats_on(const Tensor& x, const F& f) {
     return on(x, f).template to_vector<float>();
 }
 
-/// One function of the API for each row of the op table: its name, and what it gives for these operands.
+/// One function of the API for each map of the op table, and what it gives for these operands.
+// Long because it is a table.
 TEST(Maps, EveryOneIsReachable) {
     Variable x = constant(0.25);
     Variable y = constant(2.0);
