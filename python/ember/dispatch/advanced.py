@@ -152,7 +152,7 @@ def advanced_inc_subtensor(t, op, node, x, y, *indices):
     if t.rank(y) > len(shape):
         return NotImplemented
     if is_vector_index(op, node):
-        y = broadcast(t, y, shape)
+        y = broadcast(t, y, shape, op._runtime_broadcast_error_msg)
     else:
         y = stretch(t, y, shape, what="the value and the indexed part of the tensor")
     if op.set_instead_of_inc or not op.ignore_duplicates:

@@ -21,7 +21,21 @@ def join(t, op, node, *tensors):
     if t.rank(tensors[0]) == 1 and dtype.startswith(("int", "uint")) and all(p is not None for p in parts):
         return t.vector([p for part in parts for p in part], dtype)
     tensors = [t.cast(x, dtype) for x in tensors]
+    for axis in range(t.rank(tensors[0])):
+        if axis != op.axis:
+            tensors = equal_lengths(t, tensors, axis, op)
     return t.one("concat", *tensors, axis=op.axis) if len(tensors) > 1 else tensors[0]
+
+
+def equal_lengths(t, tensors, axis, op):
+    """The tensors, a check where the run may give their axis another length than is known from one of them."""
+    found = [length(t, x, axis) for x in tensors]
+    known = next((n for n in found if n.known is not None), found[0])
+    message = f"Join: lengths differ along axis {axis}, which is not axis {op.axis} that is joined"
+    return [
+        x if n.same(known) or n.known is not None else t.check(x, n.compare("eq", known), ValueError, message)
+        for x, n in zip(tensors, found, strict=True)
+    ]
 
 
 @translates(Split)
@@ -31,7 +45,14 @@ def split(t, op, node, x, sizes):
     if not stated.same(Integer(t, count)):
         fits = stated.compare("eq", count)
         sizes = t.check(sizes, fits, ValueError, "Length of splits is not equal to n_splits")
-    numbers = [Integer(t, value=part, natural=False) for part in t.parts(sizes, count)]
+    stated = [variable.type.shape[op.axis] for variable in node.outputs]
+    numbers = [
+        Integer(t, value=part) if known is None else Integer(t, known)
+        for part, known in zip(t.parts(sizes, count), stated, strict=True)
+    ]
+    if any(known is not None and known < 0 for known in stated):
+        x = t.check(x, t.const(False, "bool"), ValueError, "Split sizes cannot be negative")
+        return [take_none(t, x, op.axis) for _ in numbers]
     extent = length(t, x, op.axis)
     summed = Integer(t, 0)
     for number in numbers:
@@ -39,9 +60,15 @@ def split(t, op, node, x, sizes):
     message = f"Split sizes do not sum to the length of axis {op.axis}"
     x = t.check(x, summed.compare("eq", extent), ValueError, message)
     for k, number in enumerate(numbers):
+        if number.known is not None:
+            continue
         checked = t.check(number.value, number.compare("ge", 0), ValueError, "Split sizes cannot be negative")
         numbers[k] = Integer(t, value=checked, natural=True)
     return t.b.node("split", [x, *(n.value for n in numbers)], {"axis": op.axis})
+
+
+def take_none(t, x, axis):
+    return t.one("slice", x, t.const(0), t.const(0), axis=axis)
 
 
 # --- diagonals

@@ -1,6 +1,6 @@
 """Broadcasting as NumPy does it, where a length that only the run knows may turn out to be 1."""
 
-from .integers import Integer, choose, length, lengths
+from .integers import Integer, choose, length
 
 
 def to_rank(t, value, rank):
@@ -13,12 +13,18 @@ def reshaped(t, value, numbers):
     return t.reshape(value, [n.value for n in numbers])
 
 
-def broadcast(t, value, numbers):
-    """`value` in a shape; equal lengths are checked at run time, but for a length known to be 1."""
-    own = lengths(t, value)
-    if len(own) == len(numbers) and all(a.same(b) for a, b in zip(own, numbers, strict=True)):
-        return value
-    return t.broadcast(value, [n.value for n in numbers])
+def broadcast(t, value, numbers, message):
+    """`value` in a shape; a ValueError where a length that is not known to be 1 is another one."""
+    missing = len(numbers) - t.rank(value)
+    fits = missing == 0
+    for axis in range(t.rank(value)):
+        own, wanted = length(t, value, axis), numbers[axis + missing]
+        if own.same(wanted):
+            continue
+        fits = False
+        if own.known != 1:
+            value = t.check(value, own.compare("eq", wanted), ValueError, message)
+    return value if fits else t.broadcast(value, [n.value for n in numbers])
 
 
 def stretch_axis(t, value, axis, wanted, exception, message):

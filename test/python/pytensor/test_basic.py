@@ -250,3 +250,18 @@ def test_views():
         pytensor.gradient.zero_grad(x),
     ]
     compare([x], [2 * o for o in outputs], [values((3, 4), "float64")])
+
+
+def test_join_of_lengths_that_differ():
+    known, unknown = pt.tensor("x", dtype="float64", shape=(1, None)), pt.matrix("y", dtype="float64")
+    one, two = values((1, 3), "float64"), values((2, 3), "float64")
+    for tensors in ((known, unknown), (unknown, known), (unknown, unknown + 1)):
+        compare([known, unknown], pt.join(1, *tensors), [one, one])
+    raises(ValueError, [known, unknown], pt.join(1, known, unknown), one, two)
+    raises(ValueError, [known, unknown], pt.join(1, unknown, known), one, two)
+
+
+def test_split_into_a_negative_constant():
+    x = pt.vector("x")
+    raises(ValueError, [x], Split(2, 0)(x, [5, -1]), values(4, "float64"))
+    raises(ValueError, [x], Split(2, 0)(x, [1, 2]), values(4, "float64"))
