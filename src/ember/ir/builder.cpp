@@ -70,6 +70,13 @@ std::vector<ValueId> result_ids(const Node& node) {
 
 }  // namespace
 
+void fail_types(const Diagnostic& diagnostic) {
+    if (diagnostic.code == Code::kShape || diagnostic.code == Code::kType) {
+        throw Contradiction(diagnostic.to_string());
+    }
+    unreachable(diagnostic.to_string());
+}
+
 GraphBuilder::GraphBuilder(std::string name, const Module* module) : module_(module) {
     graph_.name = std::move(name);
 }
@@ -141,7 +148,9 @@ Result<ValueId> GraphBuilder::add_one(NodeSpec spec) {
 
 std::vector<ValueId> GraphBuilder::make_node(NodeSpec spec) {
     auto results = add(std::move(spec));
-    check(results.ok(), results.ok() ? "" : results.error().to_string());
+    if (!results.ok()) {
+        fail_types(results.error());
+    }
     return std::move(results).value();
 }
 

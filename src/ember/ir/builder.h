@@ -25,6 +25,15 @@ struct NodeSpec {
     std::vector<TensorType> stated = {};
 };
 
+/// What a pass has found out of lengths contradicts what the graph states, so the node fails whenever it runs. The pass
+/// leaves the graph as it was, and the run reports the error.
+class Contradiction : public InternalError {
+public:
+    using InternalError::InternalError;
+};
+/// Throws a Contradiction for an error of types or shapes, else an InternalError.
+[[noreturn]] void fail_types(const Diagnostic& diagnostic);
+
 class GraphBuilder {
 public:
     /// `module`: where `call` finds the types of its callees.
@@ -37,7 +46,8 @@ public:
     Result<ValueId> add_one(NodeSpec spec);
     /// The results of the node that has this op, operands and attributes, whatever types are stated; empty: none yet.
     std::vector<ValueId> find(NodeSpec spec) const;
-    /// For compiler passes, whose nodes are right by construction: a Diagnostic becomes an InternalError.
+    /// For compiler passes, whose nodes are right by construction: a Diagnostic becomes an InternalError, or a
+    /// Contradiction where it is one of types.
     ValueId make(Op op, std::vector<ValueId> operands, std::vector<Attribute> attributes = {});
     std::vector<ValueId> make_node(NodeSpec spec);
 

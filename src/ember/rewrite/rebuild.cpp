@@ -76,7 +76,11 @@ ir::Module drop_uncalled(ir::Module module) {
 
 ir::Module rebuild_functions(ir::Module module, const std::function<Graph(const Graph&, const ir::Module&)>& rebuild) {
     for (size_t i = module.functions.size(); i-- > 0;) {
-        module.functions[i] = rebuild(module.functions[i], module);
+        try {
+            module.functions[i] = rebuild(module.functions[i], module);
+        } catch (const ir::Contradiction&) {
+            continue;
+        }
     }
     return module;
 }

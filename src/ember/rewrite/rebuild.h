@@ -32,7 +32,8 @@ void count_calls(const ir::Graph& graph, CallCounts& calls);
 /// Without the functions that the entry does not reach.
 ir::Module drop_uncalled(ir::Module module);
 
-/// Makes each function anew. Functions are found by name in the module that the callback is given.
+/// Makes each function anew, but for those that cannot but fail (ir::Contradiction): they stay. Functions are found by
+/// name in the module that the callback is given.
 ir::Module rebuild_functions(ir::Module module,
                              const std::function<ir::Graph(const ir::Graph&, const ir::Module&)>& rebuild);
 

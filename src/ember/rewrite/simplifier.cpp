@@ -151,7 +151,9 @@ std::optional<ValueId> Simplifier::apply_rules(const NodeSpec& spec) {
 
 TensorType Simplifier::type_of(const NodeSpec& spec) const {
     auto types = infer_types(graph.graph(), spec, graph.module());
-    check(types.ok(), types.ok() ? "" : types.error().to_string());
+    if (!types.ok()) {
+        ir::fail_types(types.error());
+    }
     return std::move(types).value().at(0);
 }
 
