@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "ember/codegen/emitter.h"
 #include "runtime/artifact_abi.h"
@@ -29,6 +30,7 @@ namespace {
 constexpr int64_t kStackBytes = 8192;       // static temporaries up to this size live on the stack
 constexpr int64_t kParallelWork = 1 << 16;  // simple instructions from which a kernel is worth several threads
 constexpr int64_t kChunkWork = 1 << 14;
+constexpr int64_t kMostParts = 64;   // of a reduction of everything
 constexpr size_t kLongProgram = 24;  // steps from which a driver is left as it is written
 
 enum RuntimeSlot : unsigned {
@@ -94,8 +96,11 @@ public:
         Builder f(failed_);
         failure_ = f.CreatePHI(f.getInt32Ty(), 4);
         parameters();
-        for (const lower::Step& step : p_.steps) {
-            std::visit([this](const auto& s) { emit(s); }, step);
+        for (size_t i = 0; i < p_.steps.size(); ++i) {
+            if (static_cast<int>(i) == p_.commit) {
+                prepare_commit();
+            }
+            std::visit([this](const auto& s) { emit(s); }, p_.steps[i]);
         }
         finish_outputs();
         drop_given();
@@ -281,6 +286,22 @@ private:
         return memory;
     }
 
+    /// All memory that later steps need is had, before they write into parameters.
+    void prepare_commit() {
+        for (BufferId buffer : p_.prepared) {
+            pointer(buffer);
+        }
+        if (p_.reserve < 0) {
+            return;
+        }
+        // What the arena has given once it keeps.
+        Value* mark = call_runtime(kArenaMark, b_.getInt64Ty(), {context_});
+        Value* room = call_runtime(kArenaAllocate, b_.getPtrTy(), {context_, scalar(p_.reserve)});
+        call_runtime(kArenaRelease, b_.getVoidTy(), {context_, mark});
+        fail_if(b_.CreateICmpEQ(room, llvm::ConstantPointerNull::get(b_.getPtrTy())),
+                b_.getInt32(static_cast<uint32_t>(runtime::kArtifactOutOfMemory)));
+    }
+
     /// The mark is taken at the very start, so that every way out can release it.
     void take_mark() {
         if (mark_ != nullptr) {
@@ -424,12 +445,28 @@ private:
             all.push_back(total);
             b_.CreateCall(code.body, all);
         };
+        bool in_parts = code.reductions > 0;
         if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(work)) {
             may_split = may_split && known->getSExtValue() >= kParallelWork;
+            in_parts = in_parts && known->getSExtValue() >= kParallelWork;
+        }
+        if (in_parts) {
+            return parallel_or(work, direct, [&] { launch_in_parts(args, step, length(kernel.extents[0])); });
         }
         if (!may_split) {
             return direct();
         }
+        parallel_or(work, direct, [&] {
+            Value* array = argument_slots(args, step, kernel, {});
+            Value* grain = b_.CreateUDiv(b_.getInt64(kChunkWork),
+                                         b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, inner, b_.getInt64(1)));
+            grain = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, grain, b_.getInt64(1));
+            call_runtime(kParallelFor, b_.getVoidTy(), {code.thunk, array, total, grain});
+        });
+    }
+
+    /// Two ways to do `work`: on several threads where it is worth it.
+    void parallel_or(Value* work, const std::function<void()>& direct, const std::function<void()>& in_parallel) {
         auto* parallel = llvm::BasicBlock::Create(e_.context(), "parallel", function_);
         auto* single = llvm::BasicBlock::Create(e_.context(), "single", function_);
         auto* next = llvm::BasicBlock::Create(e_.context(), "next", function_);
@@ -438,7 +475,14 @@ private:
         direct();
         b_.CreateBr(next);
         b_.SetInsertPoint(parallel);
-        Value* array = stack_array(Array::kSlots, args.size());
+        in_parallel();
+        b_.CreateBr(next);
+        b_.SetInsertPoint(next);
+    }
+
+    Value* argument_slots(const std::vector<Value*>& args, const lower::Launch& step, const lower::Kernel& kernel,
+                          const std::vector<Value*>& more) {
+        Value* array = stack_array(Array::kSlots, args.size() + more.size());
         for (size_t k = 0; k < args.size(); ++k) {
             Value* value = args[k];
             if (!value->getType()->isPointerTy()) {
@@ -447,16 +491,32 @@ private:
             }
             b_.CreateStore(value, element(array, b_.getInt64Ty(), k));
         }
-        Value* grain = b_.CreateUDiv(b_.getInt64(kChunkWork),
-                                     b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, inner, b_.getInt64(1)));
-        grain = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, grain, b_.getInt64(1));
-        call_runtime(kParallelFor, b_.getVoidTy(), {code.thunk, array, total, grain});
-        b_.CreateBr(next);
-        b_.SetInsertPoint(next);
+        for (size_t k = 0; k < more.size(); ++k) {
+            b_.CreateStore(more[k], element(array, b_.getInt64Ty(), args.size() + k));
+        }
+        return array;
+    }
+
+    /// The parts depend on the length alone, so that results do not depend on the number of threads.
+    void launch_in_parts(const std::vector<Value*>& args, const lower::Launch& step, Value* length) {
+        e_.emit_parts(step.kernel);
+        const Emitter::KernelCode& code = e_.kernel(step.kernel);
+        const lower::Kernel& kernel = e_.lowered().kernels[static_cast<size_t>(step.kernel)];
+        auto up = [&](Value* x, Value* y) {
+            return b_.CreateUDiv(b_.CreateAdd(x, b_.CreateSub(y, b_.getInt64(1))), y);
+        };
+        Value* part = up(length, b_.getInt64(kMostParts));
+        Value* count = up(length, part);
+        Value* partials = stack_array(Array::kPartials, static_cast<size_t>(kMostParts) * code.reductions);
+        Value* array = argument_slots(args, step, kernel, {part, partials});
+        call_runtime(kParallelFor, b_.getVoidTy(), {code.parts, array, count, b_.getInt64(1)});
+        std::vector<Value*> all = args;
+        all.insert(all.end(), {b_.getInt64(0), count, partials});
+        b_.CreateCall(code.finish, all);
     }
 
     /// What arrays on the stack are for; two of one purpose are never in use together.
-    enum class Array : uint8_t { kArguments, kLengths, kResults, kSlots, kTensors, kShapes, kCount };
+    enum class Array : uint8_t { kArguments, kLengths, kResults, kSlots, kPartials, kTensors, kShapes, kCount };
 
     /// An array of `count` 64-bit slots. One alloca serves all of a purpose, as large as the largest.
     Value* stack_array(Array purpose, size_t count) {
@@ -544,7 +604,7 @@ private:
                 bad = b_.CreateOr(b_.CreateICmpSLT(a, b_.getInt64(0)), b_.CreateICmpSGT(a, x));
                 break;
         }
-        fail_with(bad, step.message, a, x);
+        fail_with(bad, step.message, step.shown < 0 ? a : scalar(step.shown), x);
     }
 
     void emit(const lower::CheckIndices& step) {

@@ -5,9 +5,11 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "ember/codegen/emitter.h"
 #include "ember/lower/group.h"
+#include "runtime/artifact_abi.h"
 
 namespace ember::codegen {
 
@@ -84,11 +86,7 @@ public:
     }
 
     void run() {
-        auto* entry = llvm::BasicBlock::Create(e_.context(), "entry", function_);
-        b_.SetInsertPoint(entry);
-        b_.setFastMathFlags(contract_flags());
-        arguments();
-        values_.assign(kernel_.body.size(), nullptr);
+        start();
         if (kernel_.row_rank == 0) {
             row();
         } else if (columnwise()) {
@@ -102,7 +100,82 @@ public:
         b_.CreateRetVoid();
     }
 
+    // --- reductions of everything, in parts. Partials are in slots of 8 bytes, in order of the parts, then of the
+    // reductions, in the type of the accumulator.
+
+    /// One pass without rows, whose parts are only joined by plain reductions.
+    static size_t reductions_in_parts(const Kernel& kernel) {
+        if (kernel.row_rank != 0 || kernel.extents.empty() || kernel.serial) {
+            return 0;
+        }
+        if (place(kernel, 0).passes != 1) {
+            return 0;
+        }
+        size_t count = 0;
+        for (const Instruction& i : kernel.body) {
+            bool combines = i.op == KernelOp::kStore && i.map_op != Op::k_select;
+            if (i.op == KernelOp::kArgReduce || i.op == KernelOp::kScan || combines) {
+                return 0;
+            }
+            count += i.op == KernelOp::kReduce ? 1 : 0;
+        }
+        return count;
+    }
+
+    /// The function's last arguments are the length of a part and the partials, after begin and end.
+    void run_parts() {
+        start();
+        size_t more = function_->arg_size() - 2;
+        Value* length = function_->getArg(static_cast<unsigned>(more));
+        partials_ = function_->getArg(static_cast<unsigned>(more) + 1);
+        emit_loop(b_, begin_, end_, LoopKind::kPlain, [&](Value* part) {
+            part_ = part;
+            part_begin_ = b_.CreateMul(part, length);
+            part_end_ = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateAdd(part_begin_, length),
+                                                 extent(kernel_.extents[0]));
+            pass(0);
+        });
+        b_.CreateRetVoid();
+    }
+
+    /// `begin` and `end` are the first part and how many there are; the partials are the last argument.
+    void run_finish() {
+        start();
+        partials_ = function_->getArg(static_cast<unsigned>(function_->arg_size()) - 1);
+        gap(0);
+        size_t k = 0;
+        for (size_t i = 0; i < kernel_.body.size(); ++i) {
+            if (!is_reduction(kernel_.body[i])) {
+                continue;
+            }
+            Accumulator a = make_accumulator(i);
+            emit_loop(b_, begin_, end_, LoopKind::kPlain, [&](Value* part) {
+                part_ = part;
+                combine_into(a, b_.CreateLoad(accumulator_type(kernel_.body[i].dtype), partial(k)));
+            });
+            values_[i] = read_accumulator(a);
+            ++k;
+        }
+        gap(1);
+        b_.CreateRetVoid();
+    }
+
 private:
+    void start() {
+        b_.SetInsertPoint(llvm::BasicBlock::Create(e_.context(), "entry", function_));
+        b_.setFastMathFlags(contract_flags());
+        arguments();
+        values_.assign(kernel_.body.size(), nullptr);
+        scratch_.assign(kernel_.body.size(), nullptr);
+    }
+
+    /// The slot of reduction number k of the part.
+    Value* partial(size_t k) {
+        uint64_t count = reductions_in_parts(kernel_);
+        Value* slot = b_.CreateAdd(b_.CreateMul(part_, b_.getInt64(count)), b_.getInt64(k));
+        return b_.CreateInBoundsGEP(b_.getInt64Ty(), partials_, {slot});
+    }
+
     static llvm::FastMathFlags contract_flags() {
         llvm::FastMathFlags flags;
         flags.setAllowContract();
@@ -249,6 +322,13 @@ private:
             }
         });
         values_ = std::move(kept);
+        for (size_t k = 0; partials_ != nullptr && k < accumulators.size(); ++k) {
+            llvm::Type* type = accumulator_type(kernel_.body[accumulators[k].instruction].dtype);
+            b_.CreateStore(b_.CreateLoad(type, accumulators[k].slot), partial(k));
+        }
+        if (partials_ != nullptr) {
+            return;
+        }
         for (const Accumulator& a : accumulators) {
             if (is_reduction(kernel_.body[a.instruction])) {
                 values_[a.instruction] = read_accumulator(a);
@@ -278,8 +358,9 @@ private:
         }
         bool last = axis + 1 == kernel_.extents.size();
         bool ranged = range_is_column_;
-        Value* from = ranged ? begin_ : b_.getInt64(0);
-        Value* to = ranged ? end_ : extent(kernel_.extents[axis]);
+        bool part = partials_ != nullptr && axis == 0;
+        Value* from = ranged ? begin_ : part ? part_begin_ : b_.getInt64(0);
+        Value* to = ranged ? end_ : part ? part_end_ : extent(kernel_.extents[axis]);
         emit_loop(b_, from, to, last && !kernel_.serial ? LoopKind::kVector : LoopKind::kPlain, [&](Value* index) {
             row_index_[axis] = index;
             Value* outer = linear_;
@@ -359,23 +440,29 @@ private:
         if (instruction.op == KernelOp::kArgReduce) {
             return accumulate_argument(a, x);
         }
+        Value* after = combine_into(a, ir::is_bool(instruction.dtype) ? b_.CreateZExt(x, b_.getInt8Ty()) : x);
+        if (instruction.op == KernelOp::kScan) {
+            values_[a.instruction] = after;
+        }
+    }
+
+    /// x: a value of the accumulator's type.
+    Value* combine_into(const Accumulator& a, Value* x) {
+        const Instruction& instruction = kernel_.body[a.instruction];
         DType dtype = instruction.dtype;
         Value* before = b_.CreateLoad(accumulator_type(dtype), a.slot);
         Value* after = nullptr;
         if (ir::is_bool(dtype)) {
-            Value* wide = b_.CreateZExt(x, b_.getInt8Ty());
             bool both =
                 instruction.map_op == Op::k_and || instruction.map_op == Op::k_mul || instruction.map_op == Op::k_min;
-            after = both                              ? b_.CreateAnd(before, wide)
-                    : instruction.map_op == Op::k_xor ? b_.CreateXor(before, wide)
-                                                      : b_.CreateOr(before, wide);
+            after = both                              ? b_.CreateAnd(before, x)
+                    : instruction.map_op == Op::k_xor ? b_.CreateXor(before, x)
+                                                      : b_.CreateOr(before, x);
         } else {
             after = e_.combine(b_, instruction.map_op, dtype, before, x);
         }
         b_.CreateStore(after, a.slot);
-        if (instruction.op == KernelOp::kScan) {
-            values_[a.instruction] = after;
-        }
+        return after;
     }
 
     void accumulate_argument(const Accumulator& a, Value* x) {
@@ -612,7 +699,7 @@ private:
         });
     }
 
-    static constexpr unsigned kScratchSlot = 4;  // EmberRuntime::scratch
+    static constexpr unsigned kScratchSlot = offsetof(EmberRuntime, scratch) / sizeof(void*);
 
     Emitter& e_;
     const Kernel& kernel_;
@@ -629,6 +716,10 @@ private:
     int scratch_count_ = 0;
     std::vector<Value*> buffers_;
     std::vector<Value*> scalars_;
+    Value* partials_ = nullptr;  // where a part leaves what it has reduced
+    Value* part_ = nullptr;
+    Value* part_begin_ = nullptr;
+    Value* part_end_ = nullptr;
     std::vector<Value*> row_index_;  // by axis of the space, columns included
     std::vector<Value*> values_;
     std::vector<Value*> scratch_;
@@ -665,12 +756,8 @@ void emit_loop(Builder& b, Value* begin, Value* end, LoopKind kind, const std::f
     b.SetInsertPoint(done);
 }
 
-const Emitter::KernelCode& Emitter::kernel(int index) {
-    KernelCode& code = kernels_[static_cast<size_t>(index)];
-    if (code.body != nullptr) {
-        return code;
-    }
-    const Kernel& kernel = lowered_.kernels[static_cast<size_t>(index)];
+llvm::Function* Emitter::kernel_function(const lower::Kernel& kernel, const std::string& name,
+                                         const std::vector<llvm::Type*>& more) {
     llvm::Type* pointer = llvm::PointerType::getUnqual(context());
     llvm::Type* int64 = llvm::Type::getInt64Ty(context());
     std::vector<llvm::Type*> types{pointer};
@@ -679,32 +766,62 @@ const Emitter::KernelCode& Emitter::kernel(int index) {
         types.push_back(value_type(dtype));
     }
     types.insert(types.end(), 2, int64);
+    types.insert(types.end(), more.begin(), more.end());
     auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(context()), types, false);
-    std::string name = "kernel" + std::to_string(index);
-    code.body = llvm::Function::Create(signature, llvm::Function::InternalLinkage, name, module_);
-    code.body->addFnAttr(llvm::Attribute::NoUnwind);
+    auto* function = llvm::Function::Create(signature, llvm::Function::InternalLinkage, name, module_);
+    function->addFnAttr(llvm::Attribute::NoUnwind);
     for (unsigned k = 1; k <= kernel.buffers.size(); ++k) {
-        code.body->addParamAttr(k, llvm::Attribute::NoAlias);
-        code.body->addParamAttr(k, llvm::Attribute::NoUndef);
+        function->addParamAttr(k, llvm::Attribute::NoAlias);
+        function->addParamAttr(k, llvm::Attribute::NoUndef);
         if (!kernel.buffers[k - 1].written) {
-            code.body->addParamAttr(k, llvm::Attribute::ReadOnly);
+            function->addParamAttr(k, llvm::Attribute::ReadOnly);
         }
     }
+    return function;
+}
+
+const Emitter::KernelCode& Emitter::kernel(int index) {
+    KernelCode& code = kernels_[static_cast<size_t>(index)];
+    if (code.body != nullptr) {
+        return code;
+    }
+    const Kernel& kernel = lowered_.kernels[static_cast<size_t>(index)];
+    std::string name = "kernel" + std::to_string(index);
+    code.body = kernel_function(kernel, name, {});
     KernelEmitter(*this, kernel, code.body).run();
-    emit_thunk(kernel, code, name);
+    code.thunk = emit_range(kernel, name + "_range", code.body, {});
+    code.reductions = KernelEmitter::reductions_in_parts(kernel);
     return code;
 }
 
-void Emitter::emit_thunk(const Kernel& kernel, KernelCode& code, const std::string& name) {
+void Emitter::emit_parts(int index) {
+    KernelCode& code = kernels_[static_cast<size_t>(index)];
+    if (code.parts != nullptr) {
+        return;
+    }
+    const Kernel& kernel = lowered_.kernels[static_cast<size_t>(index)];
+    std::string name = "kernel" + std::to_string(index);
+    llvm::Type* pointer = llvm::PointerType::getUnqual(context());
+    std::vector<llvm::Type*> more{llvm::Type::getInt64Ty(context()), pointer};
+    llvm::Function* parts = kernel_function(kernel, name + "_parts", more);
+    KernelEmitter(*this, kernel, parts).run_parts();
+    code.parts = emit_range(kernel, name + "_parts_range", parts, more);
+    code.finish = kernel_function(kernel, name + "_finish", {pointer});
+    KernelEmitter(*this, kernel, code.finish).run_finish();
+}
+
+/// A function (arguments, begin, end) that calls `body` with arguments from an array of 64-bit slots.
+llvm::Function* Emitter::emit_range(const lower::Kernel& kernel, const std::string& name, llvm::Function* body,
+                                    const std::vector<llvm::Type*>& more) {
     Builder b(context());
     auto* signature = llvm::FunctionType::get(b.getVoidTy(), {b.getPtrTy(), b.getInt64Ty(), b.getInt64Ty()}, false);
-    code.thunk = llvm::Function::Create(signature, llvm::Function::InternalLinkage, name + "_range", module_);
-    code.thunk->addFnAttr(llvm::Attribute::NoUnwind);
-    b.SetInsertPoint(llvm::BasicBlock::Create(context(), "entry", code.thunk));
+    auto* range = llvm::Function::Create(signature, llvm::Function::InternalLinkage, name, module_);
+    range->addFnAttr(llvm::Attribute::NoUnwind);
+    b.SetInsertPoint(llvm::BasicBlock::Create(context(), "entry", range));
     std::vector<Value*> args;
     unsigned at = 0;
     auto slot = [&](llvm::Type* type) {
-        return b.CreateLoad(type, b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), code.thunk->getArg(0), at++));
+        return b.CreateLoad(type, b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), range->getArg(0), at++));
     };
     for (size_t k = 0; k <= kernel.buffers.size(); ++k) {
         args.push_back(slot(b.getPtrTy()));
@@ -712,10 +829,14 @@ void Emitter::emit_thunk(const Kernel& kernel, KernelCode& code, const std::stri
     for (DType dtype : kernel.scalars) {
         args.push_back(from_slot(b, slot(b.getInt64Ty()), dtype));
     }
-    args.push_back(code.thunk->getArg(1));
-    args.push_back(code.thunk->getArg(2));
-    b.CreateCall(code.body, args);
+    args.push_back(range->getArg(1));
+    args.push_back(range->getArg(2));
+    for (llvm::Type* type : more) {
+        args.push_back(slot(type));
+    }
+    b.CreateCall(body, args);
     b.CreateRetVoid();
+    return range;
 }
 
 }  // namespace ember::codegen

@@ -50,8 +50,16 @@ public:
     struct KernelCode {
         llvm::Function* body = nullptr;   // (runtime, buffers…, scalars…, begin, end)
         llvm::Function* thunk = nullptr;  // (arguments, begin, end): body's arguments from an array of 64-bit slots
+        // Of a kernel that reduces everything, where it may be cut into parts: parts [begin, end) of the outermost
+        // axis, `length` each, leave what they have reduced in partials, `reductions` slots a part; finish (runtime,
+        // buffers…, scalars…, partials, count) combines them in order.
+        llvm::Function* parts = nullptr;  // (arguments, then length and partials; begin, end)
+        llvm::Function* finish = nullptr;
+        size_t reductions = 0;
     };
     const KernelCode& kernel(int index);
+    /// Makes the kernel's parts and finish.
+    void emit_parts(int index);
 
     // --- programs (emit_driver.cpp)
     llvm::Function* program(int index);
@@ -71,7 +79,10 @@ private:
     Value* float_to_half(Builder& b, Value* value);
     Value* bf16_to_float(Builder& b, Value* bits);
     Value* float_to_bf16(Builder& b, Value* value);
-    void emit_thunk(const lower::Kernel& kernel, KernelCode& code, const std::string& name);
+    llvm::Function* kernel_function(const lower::Kernel& kernel, const std::string& name,
+                                    const std::vector<llvm::Type*>& more);
+    llvm::Function* emit_range(const lower::Kernel& kernel, const std::string& name, llvm::Function* body,
+                               const std::vector<llvm::Type*>& more);
 
     const lower::LoweredModule& lowered_;
     llvm::Module& module_;

@@ -76,9 +76,11 @@ Diagnostic failed_check(const std::string& message, int64_t a, int64_t b) {
     if (message.starts_with(kAssert)) {
         return error(Code::kAssert, message.substr(kAssert.size()));
     }
-    bool index = message.starts_with("gather") || message.starts_with("scatter") || message.starts_with("take_along") ||
-                 message.starts_with("slice") || message.starts_with("update_slice");
-    return error(index ? Code::kIndex : Code::kShape, fill_in(message, a, b));
+    constexpr std::string_view kIndex = "index:";
+    if (message.starts_with(kIndex)) {
+        return error(Code::kIndex, fill_in(message.substr(kIndex.size()), a, b));
+    }
+    return error(Code::kShape, fill_in(message, a, b));
 }
 
 }  // namespace

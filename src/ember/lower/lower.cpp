@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ember/lower/in_place.h"
 #include "ember/lower/lowering.h"
 
 namespace ember::lower {
@@ -70,7 +71,17 @@ Program Lowering::run(const std::vector<std::pair<int, int>>& same_shape) {
         }
     }
     emit_outputs();
+    bool is_called = &graph_ != &module_.entry();
+    if (is_called && may_donate_) {
+        take_preconditions(program_);
+    }
+    protect_parameters(program_, tables_.module());
     plan_memory(program_);
+    if (is_called) {
+        measure_workspace();
+    }
+    program_.may_fail = std::any_of(program_.steps.begin(), program_.steps.end(),
+                                    [&](const Step& step) { return may_fail(step, tables_.module()); });
     return std::move(program_);
 }
 
@@ -147,195 +158,6 @@ BufferId Lowering::buffer_of(ValueId value) {
     return buffer_[value];
 }
 
-void Lowering::check_gather_bounds(const Node& node, size_t first_index) {
-    auto id = static_cast<size_t>(&node - graph_.nodes.data());
-    if (checked_[id]) {
-        return;
-    }
-    checked_[id] = true;
-    bool along = node.op == Op::k_take_along;
-    if (node.string_or("bounds", "raise") != "raise") {
-        return check_gather_has_elements(node, first_index);
-    }
-    for (size_t k = first_index; k < node.operands.size(); ++k) {
-        size_t axis = along ? static_cast<size_t>(node.integer("axis"))
-                            : static_cast<size_t>(node.integers("axes")[k - first_index]);
-        std::string text = std::string(op_name(node.op)) + ": index %a is out of range for axis " +
-                           std::to_string(axis) + " of length %b";
-        ScalarId limit = dim_of(node.operands[0], axis);
-        program_.steps.emplace_back(CheckIndices{buffer_of(node.operands[k]), limit, tables_.message(text)});
-    }
-}
-
-/// Every index fits where indices wrap or clip, unless there is nothing to read.
-void Lowering::check_gather_has_elements(const Node& node, size_t first_index) {
-    ScalarId zero = constant(0);
-    for (size_t k = first_index; k < node.operands.size(); ++k) {
-        size_t axis = static_cast<size_t>(node.op == Op::k_take_along ? node.integer("axis")
-                                                                      : node.integers("axes")[k - first_index]);
-        ScalarId count = constant(1);
-        for (ScalarId length : dims_of(node.operands[k])) {
-            count = compute(Op::k_mul, {count, length});
-        }
-        ScalarId limit = dim_of(node.operands[0], axis);
-        ScalarId fine = compute(
-            Op::k_or, {compute(Op::k_gt, {limit, zero}, DType::kBool), compute(Op::k_eq, {count, zero}, DType::kBool)},
-            DType::kBool);
-        program_.steps.emplace_back(Check{Check::Kind::kTrue, fine, limit,
-                                          tables_.message(std::string(op_name(node.op)) + ": indices into axis " +
-                                                          std::to_string(axis) + " of length %b")});
-    }
-}
-
-/// Lengths that must not be negative, and axes that must have elements.
-void Lowering::check_extents(const Node& node) {
-    auto not_negative = [&](ScalarId length) {
-        program_.steps.emplace_back(
-            Check{Check::Kind::kInside, constant(0), length, tables_.message(describe(node) + ": negative length %b")});
-    };
-    if (node.op == Op::k_iota) {
-        not_negative(scalar_of(node.operands[0]));
-    } else if (node.op == Op::k_pad) {
-        not_negative(scalar_of(node.operands[2]));
-        not_negative(scalar_of(node.operands[3]));
-    } else if (node.op == Op::k_reshape || node.op == Op::k_broadcast) {
-        for (size_t k = 1; k < node.operands.size(); ++k) {
-            not_negative(scalar_of(node.operands[k]));
-        }
-    } else if (ir::kind(node.op) == ir::OpKind::kArgReduce) {
-        ScalarId length = dim_of(node.operands[0], static_cast<size_t>(node.integer("axis")));
-        program_.steps.emplace_back(Check{Check::Kind::kTrue, compute(Op::k_gt, {length, constant(0)}, DType::kBool),
-                                          length, tables_.message(describe(node) + ": an axis of length %b")});
-    }
-}
-
-// Long because it is a switch with one case an op.
-/// Run-time checks of lengths that types alone do not settle.
-void Lowering::check_node(const Node& node) {
-    auto need = [&](ScalarId a, ScalarId b, const std::string& what) {
-        check_equal(a, b, describe(node) + ": " + what + ": %a and %b");
-    };
-    switch (ir::kind(node.op)) {
-        case ir::OpKind::kMap: {
-            const ir::Shape& shape = graph_.type(node.result()).shape;
-            for (ValueId operand : node.operands) {
-                const ir::Shape& own = graph_.type(operand).shape;
-                for (size_t i = 0; i < own.size(); ++i) {
-                    size_t axis = shape.size() - own.size() + i;
-                    if (own[i] != ir::Dim(1) && own[i] != shape[axis]) {
-                        need(dim_of(operand, i), dim_of(node.result(), axis),
-                             "lengths of axis " + std::to_string(axis) + " do not match");
-                    }
-                }
-            }
-            break;
-        }
-        case ir::OpKind::kContract:
-            for (std::string_view name : {"contract", "batch"}) {
-                const auto& pairs = node.integers(name);
-                for (size_t i = 0; i < pairs.size(); i += 2) {
-                    need(dim_of(node.operands[0], static_cast<size_t>(pairs[i])),
-                         dim_of(node.operands[1], static_cast<size_t>(pairs[i + 1])),
-                         "lengths of axes " + std::to_string(pairs[i]) + " and " + std::to_string(pairs[i + 1]) +
-                             " do not match");
-                }
-            }
-            break;
-        case ir::OpKind::kConcat:
-            for (size_t k = 1; k < node.operands.size(); ++k) {
-                for (size_t i = 0; i < graph_.type(node.result()).shape.size(); ++i) {
-                    if (static_cast<int64_t>(i) != node.integer("axis")) {
-                        need(dim_of(node.operands[k], i), dim_of(node.result(), i),
-                             "lengths of axis " + std::to_string(i) + " do not match");
-                    }
-                }
-            }
-            break;
-        default:
-            break;
-    }
-    if (node.op == Op::k_reshape) {
-        ScalarId before = constant(1);
-        ScalarId after = constant(1);
-        const ir::Shape& from = graph_.type(node.operands[0]).shape;
-        const ir::Shape& to = graph_.type(node.result()).shape;
-        for (const ReshapeSegment& s : match_reshape(from, to)) {
-            if (s.from_end - s.from_begin == 1 && s.to_end - s.to_begin == 1 && from[s.from_begin] == to[s.to_begin]) {
-                continue;
-            }
-            for (size_t i = s.from_begin; i < s.from_end; ++i) {
-                before = compute(Op::k_mul, {before, dim_of(node.operands[0], i)});
-            }
-            for (size_t j = s.to_begin; j < s.to_end; ++j) {
-                after = compute(Op::k_mul, {after, scalar_of(node.operands[j + 1])});
-            }
-        }
-        need(before, after, "numbers of elements do not match");
-    }
-    if (node.op == Op::k_split) {
-        ScalarId length = dim_of(node.operands[0], static_cast<size_t>(node.integer("axis")));
-        ScalarId total = constant(0);
-        for (size_t k = 1; k < node.operands.size(); ++k) {
-            ScalarId size = scalar_of(node.operands[k]);
-            total = compute(Op::k_add, {total, size});
-            program_.steps.emplace_back(
-                Check{Check::Kind::kInside, size, length,
-                      tables_.message(describe(node) + ": size %a does not fit an axis of length %b")});
-        }
-        need(total, length, "sizes do not add up to the length");
-    }
-    check_extents(node);
-    bool stated_lengths = node.op == Op::k_reshape || node.op == Op::k_broadcast;
-    if (stated_lengths) {
-        const ir::Shape& to = graph_.type(node.result()).shape;
-        for (size_t j = 0; j < to.size(); ++j) {
-            if (to[j].is_static()) {
-                need(scalar_of(node.operands[j + 1]), constant(to[j].size()), "length is not as stated");
-            } else {
-                need(scalar_of(node.operands[j + 1]), dim_of(node.result(), j), "length is not as stated");
-            }
-        }
-    }
-    if (node.op == Op::k_broadcast) {
-        const ir::Shape& from = graph_.type(node.operands[0]).shape;
-        const ir::Shape& to = graph_.type(node.result()).shape;
-        for (size_t i = 0; i < from.size(); ++i) {
-            size_t j = to.size() - from.size() + i;
-            if (from[i] != ir::Dim(1) && from[i] != to[j]) {
-                need(dim_of(node.operands[0], i), dim_of(node.result(), j), "cannot broadcast");
-            }
-        }
-    }
-    if (node.op == Op::k_slice) {
-        auto axis = static_cast<size_t>(node.integer("axis"));
-        ScalarId start = scalar_of(node.operands[1]);
-        ScalarId size = scalar_of(node.operands[2]);
-        ScalarId length = dim_of(node.operands[0], axis);
-        bool whole = is_constant(start, 0) && size == length && node.integer_or("step", 1) == 1;
-        if (!whole) {
-            int64_t step = node.integer_or("step", 1);
-            ScalarId reach = compute(Op::k_mul, {compute(Op::k_sub, {size, constant(1)}), constant(step)});
-            ScalarId last = compute(Op::k_add, {start, reach});
-            ScalarId empty = compute(Op::k_le, {size, constant(0)}, DType::kBool);
-            auto inside = [&](ScalarId at) {
-                return compute(
-                    Op::k_and,
-                    {compute(Op::k_ge, {at, constant(0)}, DType::kBool), compute(Op::k_lt, {at, length}, DType::kBool)},
-                    DType::kBool);
-            };
-            ScalarId both = compute(Op::k_and, {inside(start), inside(last)}, DType::kBool);
-            ScalarId fine =
-                compute(Op::k_or,
-                        {compute(Op::k_eq, {size, constant(0)}, DType::kBool),
-                         compute(Op::k_and, {compute(Op::k_not, {empty}, DType::kBool), both}, DType::kBool)},
-                        DType::kBool);
-            program_.steps.emplace_back(
-                Check{Check::Kind::kTrue, fine, start,
-                      tables_.message(describe(node) + ": start %b does not fit axis " + std::to_string(axis))});
-        }
-    }
-}
-
 void Lowering::emit_groups() {
     // Nodes are checked in order: all of a group and what stands before its last node run, but for those whose lengths
     // a later group makes.
@@ -363,6 +185,23 @@ void Lowering::emit_groups() {
         }
     }
     check_before(INT32_MAX, kNone);
+}
+
+/// Have all who read the value done so once group g has run? Views read when they are read.
+bool Lowering::is_read_by(ValueId value, int g) const {
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+        const Node& node = graph_.nodes[id];
+        if (std::find(node.operands.begin(), node.operands.end(), value) == node.operands.end()) {
+            continue;
+        }
+        bool grouped = grouping_.role[id] == Role::kGrouped && grouping_.group[id] <= g;
+        bool passes_on = node.op == Op::k_assert || node.op == Op::k_gather;
+        bool step = grouping_.role[id] == Role::kOpaque && grouping_.group[id] < g && !passes_on;
+        if (!grouped && !step) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void Lowering::emit_kernel_group(int g) {
@@ -411,12 +250,7 @@ void Lowering::emit_kernel_group(int g) {
                 bool same = graph_.type(param) == graph_.type(value);
                 // Where there are reductions, a later pass may read what an earlier one has overwritten.
                 root.may_take_param = same && !group.split && !grouping_.escapes[param] && outputs_of_[param].empty();
-                for (NodeId other = 0; other < graph_.nodes.size() && root.may_take_param; ++other) {
-                    const auto& operands = graph_.nodes[other].operands;
-                    if (std::find(operands.begin(), operands.end(), param) != operands.end()) {
-                        root.may_take_param = grouping_.role[other] == Role::kGrouped && grouping_.group[other] == g;
-                    }
-                }
+                root.may_take_param = root.may_take_param && is_read_by(param, g);
             }
         }
         roots.push_back(std::move(root));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +33,9 @@ struct Unsupported {
     Diagnostic diagnostic;
 };
 
+/// What a scalar is known by: equal scalars are computed once.
+std::string scalar_key(const Scalar& scalar);
+
 /// Where a grouped value is written instead of a buffer of its own: a window on another value's buffer.
 struct Home {
     BufferId buffer = -1;
@@ -53,9 +58,17 @@ public:
     /// The register that holds a rank-0 value, loaded from its buffer if it is not a host value.
     ScalarId scalar_of(ir::ValueId value);
     ScalarId dim_of(ir::ValueId value, size_t axis);
+    /// The length that the op makes, whatever its type states.
+    ScalarId made_dim(ir::ValueId value, size_t axis);
     std::vector<ScalarId> dims_of(ir::ValueId value);
     bool is_constant(ScalarId scalar, int64_t value) const;
     void check_equal(ScalarId a, ScalarId b, const std::string& message);
+
+    /// Computed here, once for equal ones.
+    ScalarId keep(Scalar scalar);
+    /// Computed by no step so far: protect_parameters() finds a place if it is needed.
+    ScalarId later(ir::Op op, ScalarId a, ScalarId b);
+    ScalarId keep_later(Scalar scalar);
 
     // --- buffers
     /// The buffer that holds a value; virtual values are written into one by a kernel of their own.
@@ -87,10 +100,39 @@ private:
     void plan_homes();
     void emit_groups();
     void emit_kernel_group(int g);
+    bool is_read_by(ir::ValueId value, int g) const;
     void emit_opaque(const ir::Node& node);
     void emit_outputs();
+
+    // --- callee.cpp
+    enum class When : uint8_t { kNow, kLater };
+    /// Scalars of a callee, given by its parameters, as scalars of this program; -1 where a value is not at hand.
+    struct Import {
+        Lowering& to;
+        const Program& from;
+        const std::vector<std::vector<ScalarId>>& dims;  // of the arguments
+        const std::vector<ir::ValueId>& values;          // the arguments, or none
+        When when;
+        std::map<ScalarId, ScalarId> made;
+
+        ScalarId operator()(ScalarId id);
+    };
+    void check_preconditions(const Program& callee, const ir::Node& node,
+                             const std::vector<std::vector<ScalarId>>& argument_dims);
+    ScalarId callee_workspace(int function, const std::vector<std::vector<ScalarId>>& argument_dims,
+                              const std::vector<ir::ValueId>& values);
+    void measure_workspace();
+
     void check_node(const ir::Node& node);
     void check_extents(const ir::Node& node);
+    void check_length(const ir::Node& node, ScalarId length);
+    void check_stated(const ir::Node& node);
+    void check_window(const ir::Node& node);
+    struct Window {
+        ir::Shape shape;
+        std::vector<ScalarId> lengths;
+    };
+    Window window_of(const ir::Node& node, size_t first_index);
     void check_home(const ir::Node& node);
     std::string describe(const ir::Node& node) const;
 
@@ -123,6 +165,7 @@ private:
     ir::ValueId overwritten_result(const ir::Node& call, ir::ValueId argument) const;
     bool is_home(ir::ValueId piece, const ir::Node& reader, size_t k) const;
     void copy_into(ir::ValueId value, const Home& home);
+    /// Lengths of a result that its step makes; those that are known already are checked to be the same.
     void name_symbols(ir::ValueId value, const std::vector<ScalarId>& dims);
     std::vector<std::vector<ScalarId>> all_dims(const std::vector<ir::ValueId>& values);
     void check_unified(const ir::Graph& callee, const std::vector<std::vector<ScalarId>>& argument_dims,
@@ -139,6 +182,8 @@ private:
     std::vector<ScalarId> scalar_;                   // by value
     std::unordered_map<int64_t, ScalarId> symbols_;  // by Dim code
     std::map<std::string, ScalarId> known_scalars_;
+    std::map<std::string, ScalarId> later_scalars_;
+    std::set<std::tuple<int, int, int, int>> made_checks_;
     std::unordered_map<ir::ValueId, std::pair<ir::NodeId, size_t>> piece_of_;  // grouped value → concat or update
     std::vector<bool> checked_;                         // by node: checks of bounds or places emitted
     std::vector<std::vector<uint32_t>> outputs_of_;     // by value: outputs it is
@@ -179,6 +224,8 @@ public:
     void finish();
     bool loads_only_at(BufferId buffer, const std::vector<int>& at) const;
 
+    std::vector<int> broadcast_at(const std::vector<int>& at, const ir::Shape& shape);
+
 private:
     int emit_node(ir::ValueId value, const ir::Node& node, const std::vector<int>& at);
     int emit_map(const ir::Node& node, const std::vector<int>& at);
@@ -187,7 +234,6 @@ private:
     int emit_gather(const ir::Node& node, const std::vector<int>& at);
     int emit_take_along(const ir::Node& node, const std::vector<int>& at);
     int emit_pad(const ir::Node& node, const std::vector<int>& at);
-    std::vector<int> broadcast_at(const std::vector<int>& at, const ir::Shape& shape);
     int linear(const std::vector<int>& at, const std::vector<Extent>& shape);
     void collapse();
     bool collapse_pair(int k);

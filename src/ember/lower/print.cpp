@@ -202,8 +202,9 @@ std::string to_string(const LoweredModule& module) {
             printer.text += " " + std::string(kKinds[static_cast<int>(buffer.kind)]) + std::to_string(buffer.index);
             printer.text += buffer.alias_of >= 0 ? " alias of b" + std::to_string(buffer.alias_of) + "\n" : "\n";
         }
-        for (const Step& step : program.steps) {
-            printer.text += "  ";
+        for (size_t i = 0; i < program.steps.size(); ++i) {
+            const Step& step = program.steps[i];
+            printer.text += static_cast<int>(i) == program.commit ? "  commit\n  " : "  ";
             std::visit(printer, step);
         }
         text += printer.text;

@@ -103,6 +103,7 @@ struct Check {
     ScalarId a;
     ScalarId b;
     int message;
+    ScalarId shown = -1;  // what the message shows in place of a
 };
 /// Error `message` unless every index lies in -limit … limit-1.
 struct CheckIndices {
@@ -114,6 +115,7 @@ struct CallFunction {
     int function;  // of the lowered module
     std::vector<BufferId> arguments;
     std::vector<BufferId> results;
+    ScalarId workspace = -1;  // bytes that the callee takes, -1: only the callee knows
 };
 /// The host's function `number`. `lengths`: of each result the kGiven scalar of each axis.
 struct HostCall {
@@ -128,6 +130,7 @@ struct If {
     int else_function;
     std::vector<BufferId> arguments;
     std::vector<BufferId> results;
+    ScalarId workspace = -1;
 };
 /// for i < trips: body(i, carried…, invariants…). Carried values alternate between two buffers; `finals` get the last
 /// ones. Stacked results are written row by row into `stacked`. `actual` (a kActualTrips scalar) says how many steps
@@ -143,6 +146,7 @@ struct Loop {
     std::vector<BufferId> stacked;
     BufferId go_on = -1;
     ScalarId actual = -1;
+    ScalarId workspace = -1;
 };
 
 using Step = std::variant<ComputeScalar, Launch, Gemm, QuantizedMatmul, DequantizeRows, CopyBuffer, Check, CheckIndices,
@@ -164,13 +168,26 @@ struct Program {
         std::vector<BufferId> users;
     };
     std::vector<Slot> slots;
+    /// The first step that writes into a parameter's memory, -1 if none does. From it on nothing fails: before it,
+    /// memory is had for the buffers in `prepared`, and `reserve` bytes (a scalar, or -1) are seen to be there for
+    /// callees.
+    int commit = -1;
+    std::vector<BufferId> prepared;
+    ScalarId reserve = -1;
+    /// Checks and CheckIndices of arguments that callers make before the call. Their scalars follow from the parameters
+    /// alone, as does `workspace`: the bytes that a call takes, itself and its callees; -1 if only the call can tell.
+    std::vector<Step> preconditions;
+    ScalarId workspace = -1;
+    bool may_fail = false;  // for want of memory apart
 };
 
 /// Everything that code is generated from. programs.front() is the entry.
 struct LoweredModule {
     std::vector<Program> programs;
     std::vector<Kernel> kernels;
-    std::vector<std::string> messages;  // of checks; "%a" and "%b" stand for the scalars
+    /// Of checks. "%a" and "%b" stand for the scalars, "index:" before the text for an index error instead of one of
+    /// shapes, and "assert:" before a text that is the user's own.
+    std::vector<std::string> messages;
     std::vector<std::string> host_ids;  // of host_call
 };
 

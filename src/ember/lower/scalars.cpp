@@ -14,8 +14,6 @@ using ir::Op;
 using ir::OpKind;
 using ir::ValueId;
 
-namespace {
-
 std::string scalar_key(const Scalar& scalar) {
     std::string key;
     auto put = [&key](int64_t value) { key.append(reinterpret_cast<const char*>(&value), sizeof value); };
@@ -29,8 +27,6 @@ std::string scalar_key(const Scalar& scalar) {
     }
     return key + scalar.literal.bytes;
 }
-
-}  // namespace
 
 ScalarId Lowering::constant(ir::Literal literal) {
     Scalar scalar{Scalar::Kind::kConst, literal.dtype};
@@ -73,7 +69,10 @@ ScalarId Lowering::compute(Op op, std::vector<ScalarId> args, DType dtype) {
             }
         }
     }
-    Scalar scalar{Scalar::Kind::kMap, dtype, op, std::move(args)};
+    return keep({Scalar::Kind::kMap, dtype, op, std::move(args)});
+}
+
+ScalarId Lowering::keep(Scalar scalar) {
     auto [entry, added] = known_scalars_.emplace(scalar_key(scalar), static_cast<ScalarId>(program_.scalars.size()));
     if (added) {
         program_.scalars.push_back(std::move(scalar));
@@ -111,10 +110,7 @@ ScalarId Lowering::scalar_of(ValueId value) {
         }
         DType dtype = graph_.type(value).dtype;
         if (node->op == Op::k_cast) {
-            Scalar scalar{Scalar::Kind::kCast, dtype, Op::k_add, args};
-            id = static_cast<ScalarId>(program_.scalars.size());
-            program_.scalars.push_back(std::move(scalar));
-            program_.steps.emplace_back(ComputeScalar{id});
+            id = keep({Scalar::Kind::kCast, dtype, Op::k_add, args});
         } else {
             id = compute(node->op, std::move(args), dtype);
         }
@@ -131,15 +127,17 @@ std::vector<ScalarId> Lowering::dims_of(ValueId value) {
     return dims;
 }
 
-// Long because it is a switch with one rule an op.
 ScalarId Lowering::dim_of(ValueId value, size_t axis) {
     Dim dim = graph_.type(value).shape[axis];
     if (dim.is_static()) {
         return constant(dim.size());
     }
-    if (auto found = symbols_.find(dim.code()); found != symbols_.end()) {
-        return found->second;
-    }
+    auto found = symbols_.find(dim.code());
+    return found != symbols_.end() ? found->second : symbols_.emplace(dim.code(), made_dim(value, axis)).first->second;
+}
+
+// Long because it is a switch with one rule an op.
+ScalarId Lowering::made_dim(ValueId value, size_t axis) {
     const Node* node = graph_.producer(value);
     check(node != nullptr, "a parameter's symbol is known");
     auto operand_dim = [&](size_t operand, size_t at) { return dim_of(node->operands[operand], at); };
@@ -210,11 +208,11 @@ ScalarId Lowering::dim_of(ValueId value, size_t axis) {
             } else if (axis >= first + index_rank) {
                 id = operand_dim(0, axis - index_rank + axes.size());
             } else {
-                for (size_t k = 1; k < node->operands.size() && id < 0; ++k) {
-                    if (graph_.type(node->operands[k]).shape[axis - first] != Dim(1)) {
-                        id = operand_dim(k, axis - first);
-                    }
+                size_t k = 1;
+                while (k + 1 < node->operands.size() && graph_.type(node->operands[k]).shape[axis - first] == Dim(1)) {
+                    ++k;
                 }
+                id = operand_dim(k, axis - first);
             }
             break;
         }
@@ -257,7 +255,7 @@ ScalarId Lowering::dim_of(ValueId value, size_t axis) {
                 case OpKind::kControl:
                 case OpKind::kHost:
                     buffer_of(value);  // emits the step, which makes its lengths known
-                    return symbols_.at(dim.code());
+                    return symbols_.at(graph_.type(value).shape[axis].code());
                 case OpKind::kMap:
                     id = by_operand_symbol();
                     break;
@@ -267,7 +265,6 @@ ScalarId Lowering::dim_of(ValueId value, size_t axis) {
             }
     }
     check(id >= 0, "a length without an origin");
-    symbols_.emplace(dim.code(), id);
     return id;
 }
 

@@ -513,14 +513,29 @@ void Lowering::check_home(const Node& node) {
     if (node.op != Op::k_update_slice) {
         return check_node(node);
     }
-    for (size_t axis = 0; axis < graph_.type(node.result()).shape.size(); ++axis) {
+    const ir::TensorType& update = graph_.type(node.operands[1]);
+    bool filled = update.is_static() && update.static_elements() > 0;
+    ScalarId count = constant(1);
+    for (size_t axis = 0; axis < update.shape.size() && !filled; ++axis) {
+        count = compute(Op::k_mul, {count, dim_of(node.operands[1], axis)});
+    }
+    for (size_t axis = 0; axis < update.shape.size(); ++axis) {
         ScalarId at = scalar_of(node.operands[axis + 2]);
         ScalarId room = compute(Op::k_sub, {dim_of(node.operands[0], axis), dim_of(node.operands[1], axis)});
-        if (!(is_constant(at, 0) && is_constant(room, 0))) {
-            program_.steps.emplace_back(Check{Check::Kind::kInside, at, room,
-                                              tables_.message("update_slice: start %a does not fit axis " +
-                                                              std::to_string(axis) + " (largest: %b)")});
+        if (is_constant(at, 0) && is_constant(room, 0)) {
+            continue;
         }
+        int message = tables_.message("index:" + describe(node) + ": start %a does not fit axis " +
+                                      std::to_string(axis) + " (largest: %b)");
+        if (filled) {
+            program_.steps.emplace_back(Check{Check::Kind::kInside, at, room, message});
+            continue;
+        }
+        // An empty update may be anywhere.
+        auto holds = [&](Op op, ScalarId a, ScalarId b) { return compute(op, {a, b}, DType::kBool); };
+        ScalarId inside = holds(Op::k_and, holds(Op::k_ge, at, constant(0)), holds(Op::k_le, at, room));
+        ScalarId fine = holds(Op::k_or, inside, holds(Op::k_eq, count, constant(0)));
+        program_.steps.emplace_back(Check{Check::Kind::kTrue, fine, room, message, at});
     }
 }
 
@@ -545,8 +560,9 @@ void Lowering::emit_scatter(const Node& node) {
     const auto& axes = node.integers("axes");
     auto first = static_cast<size_t>(axes.front());
     size_t index_rank = graph_.type(node.operands[2]).shape.size();
+    Window space = window_of(node, 2);
     KernelBuilder builder(*this, nullptr);
-    builder.set_space(node.operands[1], updates.shape, {});
+    builder.set_space_of(space.shape, space.lengths, {});
     builder.kernel().serial = true;
     const std::vector<int> at = builder.space_indices();
     std::vector<int> to(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(first));
@@ -570,7 +586,7 @@ void Lowering::emit_scatter(const Node& node) {
     for (const auto& [name, op] : kCombine) {
         combine = name == node.string("mode") ? op : combine;
     }
-    int value = builder.emit(node.operands[1], at);
+    int value = builder.emit(node.operands[1], builder.broadcast_at(at, updates.shape));
     builder.store(target, value, std::move(to), combine);
     builder.finish();
     buffer_[node.result()] = target;
@@ -648,9 +664,11 @@ std::vector<ScalarId> Lowering::result_dims(const Graph& callee, const ir::Outpu
 void Lowering::name_symbols(ValueId value, const std::vector<ScalarId>& dims) {
     const ir::Shape& shape = graph_.type(value).shape;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
-        if (shape[axis].is_symbol()) {
-            symbols_.emplace(shape[axis].code(), dims[axis]);
-        }
+        ScalarId known = shape[axis].is_static() ? constant(shape[axis].size())
+                                                 : symbols_.emplace(shape[axis].code(), dims[axis]).first->second;
+        check_equal(dims[axis], known,
+                    describe(*graph_.producer(value)) + ": length %a of axis " + std::to_string(axis) +
+                        " of a result is not %b, as stated");
     }
 }
 
@@ -669,7 +687,9 @@ void Lowering::emit_call(const Node& node) {
     const std::vector<int> in_place = tables_.module().programs[static_cast<size_t>(function->second)].in_place;
     std::vector<std::vector<ScalarId>> argument_dims = all_dims(node.operands);
     check_unified(callee, argument_dims, node);
+    check_preconditions(tables_.module().programs[static_cast<size_t>(function->second)], node, argument_dims);
     CallFunction step{function->second, {}, {}};
+    step.workspace = callee_workspace(function->second, argument_dims, node.operands);
     for (ValueId operand : node.operands) {
         step.arguments.push_back(buffer_of(operand));
     }
@@ -738,6 +758,10 @@ void Lowering::emit_if(const Node& node) {
     for (ValueId operand : operands) {
         step.arguments.push_back(buffer_of(operand));
     }
+    ScalarId then_workspace = callee_workspace(step.then_function, argument_dims, operands);
+    ScalarId else_workspace = callee_workspace(step.else_function, argument_dims, operands);
+    bool known = then_workspace >= 0 && else_workspace >= 0;
+    step.workspace = known ? later(Op::k_max, then_workspace, else_workspace) : -1;
     for (uint32_t k = 0; k < node.result_count; ++k) {
         std::vector<ScalarId> yes = result_dims(*node.regions[0], node.regions[0]->outputs[k], argument_dims, node);
         std::vector<ScalarId> no = result_dims(*node.regions[1], node.regions[1]->outputs[k], argument_dims, node);
@@ -774,6 +798,7 @@ void Lowering::emit_loop(const Node& node) {
         BufferId buffer = buffer_of(node.operands[k]);
         (k <= carried ? step.initial : step.invariants).push_back(buffer);
     }
+    step.workspace = callee_workspace(step.body, argument_dims, {});
     for (size_t i = 0; i < carried; ++i) {
         ValueId result = node.result(static_cast<uint32_t>(i));
         name_symbols(result, argument_dims[i + 1]);
