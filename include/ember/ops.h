@@ -320,6 +320,37 @@ Variable take_along(const Variable& x, const Variable& indices, int64_t axis, Bo
 /// x with the block at `starts`, one an axis, replaced by u; Error(kIndex) at the call where it is not inside.
 Variable update_slice(const Variable& x, const Variable& u, const std::vector<Operand>& starts);
 
+// --- sorting and searching. NaN is the largest number and equals itself; equal elements stay in their order
+enum class Order { kAscending, kDescending };
+enum class Side { kLeft, kRight };
+
+/// The elements along an axis in order, and the i64 positions that they stand at in x.
+Variable sort(const Variable& x, int64_t axis = -1, Order order = Order::kAscending);
+Variable argsort(const Variable& x, int64_t axis = -1, Order order = Order::kAscending);
+/// The k largest elements along an axis, the largest first, and their i64 positions; k is at most the length.
+struct TopK {
+    Variable values;
+    Variable positions;
+};
+TopK topk(const Variable& x, const Operand& k, int64_t axis = -1);
+/// Where values would be inserted into an ascending vector, before or after equal elements: i64.
+Variable searchsorted(const Variable& sorted, const Variable& values, Side side = Side::kLeft);
+/// The i64 indices of the elements that are not 0, one vector an axis, in row-major order.
+std::vector<Variable> nonzero(const Variable& x);
+/// The distinct elements of x (or slices along an axis) in ascending order, the position of the first occurrence of
+/// each, for each element (slice) of x which of them it is, and how often each occurs; i64 but for the values.
+struct Unique {
+    Variable values;
+    Variable first;
+    Variable inverse;
+    Variable counts;
+};
+Unique unique(const Variable& x, std::optional<int64_t> axis = std::nullopt);
+/// How often each number from 0 on occurs in an integer vector (i64), or the sums of the f64 weights of its elements;
+/// at least `least` results.
+Variable bincount(const Variable& x, const Operand& least = int64_t{0});
+Variable bincount(const Variable& x, const Variable& weights, const Operand& least);
+
 // --- control
 /// x; the call throws Error(kAssert) with the message where a bool condition does not hold everywhere.
 Variable assert_that(const Variable& x, const std::vector<Variable>& conditions, const std::string& message);

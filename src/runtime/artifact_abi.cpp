@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/functions.h"
 #include "runtime/gemm.h"
 #include "runtime/quantized.h"
 #include "runtime/thread_pool.h"
@@ -387,6 +388,7 @@ constexpr EmberRuntime kRuntime = {
     quantized_matmul,
     dequantize_rows,
     check_indices,
+    call_function,
 };
 
 }  // namespace

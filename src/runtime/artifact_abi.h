@@ -29,6 +29,12 @@ struct EmberTensor {
     uint64_t byte_offset;
 };
 
+/// An argument of a function that is called by number.
+union EmberSlot {
+    int64_t number;
+    void* pointer;
+};
+
 struct EmberContext;
 using EmberRange = void (*)(void* arguments, int64_t begin, int64_t end);
 
@@ -54,6 +60,8 @@ struct EmberRuntime {
                             int64_t length, int64_t limit, float* to);
     /// The position of the first index outside -limit … limit-1, or -1. kind: bytes of an index, negative if unsigned.
     int64_t (*check_indices)(const void* index, int32_t kind, int64_t count, int64_t limit);
+    /// The function of this number (runtime/functions.def) and what it gives, -1 where memory is out.
+    int64_t (*call)(int32_t function, const EmberSlot* arguments);
 };
 
 struct EmberContext {
@@ -77,7 +85,7 @@ struct EmberContext {
 
 namespace ember::runtime {
 
-inline constexpr int kArtifactAbi = 2;
+inline constexpr int kArtifactAbi = 3;
 inline constexpr int32_t kArtifactOutOfMemory = -1;
 inline constexpr int32_t kArtifactHostFailed = -2;
 

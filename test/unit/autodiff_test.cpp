@@ -614,6 +614,33 @@ std::vector<Case> index_cases() {
     return cases;
 }
 
+std::vector<Case> sorting_cases() {
+    std::vector<ir::Attribute> descending = {{"axis", int64_t{0}}, {"descending", int64_t{1}}};
+    auto weighted = [](GraphBuilder& builder, const Values& params) {
+        return builder.make_node({Op::k_bincount, {params[0], builder.constant_int(6), params[1]}});
+    };
+    return {
+        {"sort", Op::k_sort, {{{2, 5}}}, plain(Op::k_sort, axis(1))},
+        {"sort first", Op::k_sort, {{{4, 3}}}, plain(Op::k_sort, descending)},
+        {"topk", Op::k_topk, {{{2, 5}}}, with_ints(Op::k_topk, axis(1), {3})},
+        {"topk of a cube", Op::k_topk, {{{2, 5, 3}}}, with_ints(Op::k_topk, axis(1), {2})},
+        {"topk of none", Op::k_topk, {{{4, 2}}}, with_ints(Op::k_topk, axis(0), {0})},
+        {"unique",
+         Op::k_unique,
+         {{{2, 3}}},
+         [](GraphBuilder& builder, const Values& params) {
+             return Values{builder.make_node({Op::k_unique, params})[0]};
+         }},
+        {"unique slices",
+         Op::k_unique,
+         {{{3, 4, 2}}},
+         [](GraphBuilder& builder, const Values& params) {
+             return Values{builder.make_node({Op::k_unique, params, axis(1)})[0]};
+         }},
+        {"bincount", Op::k_bincount, {ints({4}, {1, 3, 1, 0}), {{4}}}, weighted},
+    };
+}
+
 std::vector<Case> control_cases() {
     auto loop = [](bool may_stop) {
         return
@@ -636,7 +663,8 @@ std::vector<Case> control_cases() {
 
 std::vector<Case> all_cases() {
     std::vector<Case> all;
-    for (auto&& cases : {reduction_cases(), contraction_cases(), view_cases(), index_cases(), control_cases()}) {
+    for (auto&& cases :
+         {reduction_cases(), contraction_cases(), view_cases(), index_cases(), sorting_cases(), control_cases()}) {
         all.insert(all.end(), cases.begin(), cases.end());
     }
     return all;
@@ -655,8 +683,8 @@ TEST(Autodiff, Call) {
 
 /// Rows whose results are integers, or that do not come from operands at all.
 const std::set<Op> kWithoutDerivative = {
-    Op::k_const,      Op::k_iota,   Op::k_dim,    Op::k_reduce_and, Op::k_reduce_or,
-    Op::k_reduce_xor, Op::k_argmax, Op::k_argmin, Op::k_host_call,
+    Op::k_const,  Op::k_iota,   Op::k_dim,     Op::k_reduce_and,   Op::k_reduce_or, Op::k_reduce_xor,
+    Op::k_argmax, Op::k_argmin, Op::k_argsort, Op::k_searchsorted, Op::k_nonzero,   Op::k_host_call,
 };
 
 TEST(Autodiff, EveryRowIsCovered) {

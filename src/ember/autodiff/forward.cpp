@@ -85,6 +85,10 @@ private:
     Status reduce_prod(const Node& node);
     Status reduce_extreme(const Node& node);
     Status cumprod(const Node& node);
+    /// Elements taken along an axis from where they stood.
+    Status moved(const Node& node, ValueId positions);
+    Status unique(const Node& node);
+    Status bincount(const Node& node);
     Status if_op(const Node& node);
     Status loop(const Node& node);
     Status call(const Node& node);
@@ -125,6 +129,14 @@ Status Forward::differentiate(const Node& node) {
             return reduce_extreme(node);
         case Op::k_cumprod:
             return cumprod(node);
+        case Op::k_sort:
+            return moved(node, graph_.make(Op::k_argsort, {node.operands[0]}, node.attributes));
+        case Op::k_topk:
+            return moved(node, node.result(1));
+        case Op::k_unique:
+            return unique(node);
+        case Op::k_bincount:
+            return bincount(node);
         case Op::k_if:
             return if_op(node);
         case Op::k_loop:
@@ -232,6 +244,37 @@ Status Forward::cumprod(const Node& node) {
     ValueId ratios = scan(Op::k_cumsum, apply(graph_, "t/select(eq(x,0),1,x)", {{'t', t}, {'x', x}}));
     set(node, apply(graph_, "select(eq(c,0),r*s,a*f)",
                     {{'r', node.result()}, {'c', count}, {'s', ratios}, {'a', at_zero}, {'f', filled}}));
+    return {};
+}
+
+Status Forward::moved(const Node& node, ValueId positions) {
+    ir::NodeSpec spec{
+        Op::k_take_along, {tangent(node.operands[0]), positions}, {{"axis", node.integer("axis")}}, {}, {}};
+    spec.stated = {graph_.type(node.result())};
+    set(node, graph_.make_node(std::move(spec)).at(0));
+    return {};
+}
+
+Status Forward::unique(const Node& node) {
+    ValueId t = tangent(node.operands[0]);
+    if (node.find("axis") == nullptr) {
+        ValueId count = graph_.constant_int(1);
+        for (ValueId length : lengths(graph_, t)) {
+            count = graph_.make(Op::k_mul, {count, length});
+        }
+        t = graph_.make(Op::k_reshape, {t, count});
+    }
+    std::vector<int64_t> axes = {node.integer_or("axis", 0)};
+    set(node, graph_.make(Op::k_gather, {t, node.result(1)}, {{"axes", axes}}));
+    return {};
+}
+
+/// Linear in its weights, and no results more.
+Status Forward::bincount(const Node& node) {
+    ValueId bins = graph_.dim_value(node.result(), 0);
+    ir::NodeSpec spec{Op::k_bincount, {node.operands[0], bins, tangent(node.operands[2])}, {}, {}, {}};
+    spec.stated = {graph_.type(node.result())};
+    set(node, graph_.make_node(std::move(spec)).at(0));
     return {};
 }
 

@@ -44,6 +44,14 @@ using ReverseRule = Status (*)(Reverse& sweep, const ir::Node& node);
 /// nullptr: the op has no derivative.
 ReverseRule reverse_rule(ir::Op op);
 
+/// `updates` added to zeros of the shape of `x` at `index` along the node's axis, as its `bounds` says, if it has any:
+/// a scatter over all axes, with an iota for each axis but that one.
+ValueId scatter_along(GraphBuilder& graph, ValueId x, ValueId updates, ValueId index, const ir::Node& node);
+Status reverse_sort(Reverse& sweep, const ir::Node& node);
+Status reverse_topk(Reverse& sweep, const ir::Node& node);
+Status reverse_unique(Reverse& sweep, const ir::Node& node);
+Status reverse_bincount(Reverse& sweep, const ir::Node& node);
+
 Status reverse_if(Reverse& sweep, const ir::Node& node);
 Status reverse_loop(Reverse& sweep, const ir::Node& node);
 Status reverse_call(Reverse& sweep, const ir::Node& node);

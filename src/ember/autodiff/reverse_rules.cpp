@@ -345,31 +345,9 @@ Status gather_rule(Reverse& sweep, const Node& node) {
     return {};
 }
 
-/// As a scatter over all axes: an iota for each axis but the one that is indexed.
 Status take_along_rule(Reverse& sweep, const Node& node) {
-    GraphBuilder& graph = sweep.graph;
     ValueId x = node.operands[0];
-    ValueId index = node.operands[1];
-    int rank = graph.type(x).rank();
-    std::vector<ValueId> operands = {zeros_like(graph, x), sweep.cotangent(node.result())};
-    Axes axes;
-    for (int axis = 0; axis < rank; ++axis) {
-        axes.push_back(axis);
-        if (axis == node.integer("axis")) {
-            operands.push_back(index);
-            continue;
-        }
-        ValueId length = graph.dim_value(index, axis);
-        std::vector<ValueId> shape(static_cast<size_t>(rank) + 1, graph.constant_int(1));
-        shape[0] = graph.make(Op::k_iota, {length}, {{"dtype", DType::kI64}});
-        shape[static_cast<size_t>(axis) + 1] = length;
-        operands.push_back(graph.make(Op::k_reshape, std::move(shape)));
-    }
-    std::vector<Attribute> attributes = {{"axes", axes}, {"mode", std::string("add")}};
-    if (node.find("bounds") != nullptr) {
-        attributes.push_back({"bounds", std::string(node.string("bounds"))});
-    }
-    sweep.add(x, graph.make(Op::k_scatter, std::move(operands), std::move(attributes)));
+    sweep.add(x, scatter_along(sweep.graph, x, sweep.cotangent(node.result()), node.operands[1], node));
     return {};
 }
 
@@ -524,6 +502,10 @@ constexpr Row kRows[] = {
     {Op::k_scatter, scatter_rule},
     {Op::k_take_along, take_along_rule},
     {Op::k_update_slice, update_slice_rule},
+    {Op::k_sort, reverse_sort},
+    {Op::k_topk, reverse_topk},
+    {Op::k_unique, reverse_unique},
+    {Op::k_bincount, reverse_bincount},
     {Op::k_if, reverse_if},
     {Op::k_loop, reverse_loop},
     {Op::k_call, reverse_call},

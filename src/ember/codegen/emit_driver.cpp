@@ -14,6 +14,8 @@
 
 #include "ember/codegen/emitter.h"
 #include "runtime/artifact_abi.h"
+#include "runtime/element.h"
+#include "runtime/functions.h"
 #include "runtime/quantized.h"
 
 namespace ember::codegen {
@@ -45,6 +47,7 @@ enum RuntimeSlot : unsigned {
     kQuantizedMatmul,
     kDequantizeRows,
     kCheckIndices,
+    kCall,
 };
 enum ContextField : unsigned { kRuntime, kAllocateOutput, kArena, kErrorA, kErrorB, kHost, kKept, kHostCall };
 constexpr unsigned kTensorData = 0;
@@ -52,8 +55,11 @@ constexpr unsigned kTensorShape = 24;
 constexpr unsigned kTensorSlots = sizeof(EmberTensor) / 8;
 constexpr unsigned kTensorOffset = 40;
 static_assert(offsetof(EmberTensor, shape) == kTensorShape && offsetof(EmberTensor, byte_offset) == kTensorOffset);
-static_assert(offsetof(EmberContext, host_call) == 8 * kHostCall &&
-              offsetof(EmberRuntime, check_indices) == 8 * kCheckIndices);
+static_assert(offsetof(EmberContext, host_call) == 8 * kHostCall && offsetof(EmberRuntime, call) == 8 * kCall);
+
+// Lowering names element types to the runtime by their dtypes.
+static_assert(static_cast<int64_t>(runtime::ElementType::kF64) == static_cast<int64_t>(DType::kF64) &&
+              static_cast<int64_t>(runtime::ElementType::kU8) == static_cast<int64_t>(DType::kU8));
 
 int32_t qtype_of(DType dtype) {
     using runtime::QType;
@@ -403,7 +409,7 @@ private:
                 value = e_.cast(b_, scalar(s.args[0]), p_.scalars[static_cast<size_t>(s.args[0])].dtype, s.dtype);
                 break;
             default:
-                unreachable("set by its loop");
+                unreachable("set by its step");
         }
     }
 
@@ -629,6 +635,39 @@ private:
         failure_->addIncoming(b_.getInt32(static_cast<uint32_t>(step.message + 1)), b_.GetInsertBlock());
         b_.CreateBr(failed_);
         b_.SetInsertPoint(next);
+    }
+
+    Value* argument(const lower::CallRuntime::Argument& a) {
+        using Kind = lower::CallRuntime::Argument::Kind;
+        switch (a.kind) {
+            case Kind::kBuffer:
+                return a.value < 0 ? b_.getInt64(0)
+                                   : b_.CreatePtrToInt(pointer(static_cast<BufferId>(a.value)), b_.getInt64Ty());
+            case Kind::kScalar:
+                return scalar(static_cast<ScalarId>(a.value));
+            case Kind::kNumber:
+                break;
+        }
+        return b_.getInt64(static_cast<uint64_t>(a.value));
+    }
+
+    void emit(const lower::CallRuntime& step) {
+        int32_t number = runtime::function_number(step.function);
+        check(number >= 0, "lowering calls functions that the runtime has");
+        std::vector<Value*> arguments;
+        for (const auto& a : step.arguments) {
+            arguments.push_back(argument(a));
+        }
+        Value* array = stack_array(Array::kSlots, arguments.size());
+        for (size_t k = 0; k < arguments.size(); ++k) {
+            b_.CreateStore(arguments[k], element(array, b_.getInt64Ty(), k));
+        }
+        Value* given = call_runtime(kCall, b_.getInt64Ty(), {b_.getInt32(static_cast<uint32_t>(number)), array});
+        fail_if(b_.CreateICmpEQ(given, b_.getInt64(static_cast<uint64_t>(runtime::kFunctionOutOfMemory))),
+                b_.getInt32(static_cast<uint32_t>(runtime::kArtifactOutOfMemory)));
+        if (step.result >= 0) {
+            scalars_[static_cast<size_t>(step.result)] = given;
+        }
     }
 
     // --- calls

@@ -48,6 +48,9 @@ Result<Results> evaluate_split(const Call& call);
 Result<Results> evaluate_update_slice(const Call& call);
 Result<Results> evaluate_gather(const Call& call);
 Result<Results> evaluate_scatter(const Call& call);
+Result<Results> evaluate_sort(const Call& call);
+Result<Results> evaluate_searchsorted(const Call& call);
+Result<Results> evaluate_find(const Call& call);
 Result<Results> evaluate_assert(const Call& call);
 Result<Results> evaluate_host_call(const Call& call);
 
@@ -58,5 +61,8 @@ struct Broadcast {
     std::vector<std::vector<int64_t>> sources;
 };
 Result<Broadcast> broadcast_operands(const Call& call, const std::vector<size_t>& which);
+
+/// Element `at` of `indices` as an index into an axis of operand 0, as the node's `bounds` says.
+Result<int64_t> resolve_index(const Call& call, int64_t axis, const Tensor& indices, int64_t at);
 
 }  // namespace ember::interp

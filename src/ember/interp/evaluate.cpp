@@ -190,6 +190,10 @@ Result<Results> run_simple(const Call& call) {
             return evaluate_scatter(call);
         case ir::OpKind::kUpdate:
             return evaluate_update_slice(call);
+        case ir::OpKind::kSort:
+            return evaluate_sort(call);
+        case ir::OpKind::kFind:
+            return evaluate_find(call);
         case ir::OpKind::kAssert:
             return evaluate_assert(call);
         case ir::OpKind::kHost:

@@ -190,6 +190,10 @@ Result<Results> scatter_numbers(const Call& call, const Window& window, const st
 
 }  // namespace
 
+Result<int64_t> resolve_index(const Call& call, int64_t axis, const Tensor& indices, int64_t at) {
+    return AxisIndex(call, axis).resolve(indices, at);
+}
+
 Result<Results> evaluate_gather(const Call& call) {
     if (call.node.op == ir::Op::k_take_along) {
         return take_along(call);

@@ -44,6 +44,8 @@ bool says_nothing(const Attribute& attribute) {
     const AttributeValue& value = attribute.value;
     return (attribute.name == "step" && value == AttributeValue(int64_t{1})) ||
            (attribute.name == "while" && value == AttributeValue(int64_t{0})) ||
+           (attribute.name == "descending" && value == AttributeValue(int64_t{0})) ||
+           (attribute.name == "side" && value == AttributeValue(std::string("left"))) ||
            (attribute.name == "batch" && value == AttributeValue(std::vector<int64_t>())) ||
            (attribute.name == "bounds" && value == AttributeValue(std::string("raise")));
 }

@@ -50,6 +50,11 @@ private:
     Result<Types> take_along();
     Result<Types> scatter();
     Result<Types> update_slice();
+    Result<Types> sort();
+    Result<Types> searchsorted();
+    Result<Types> find();
+    Result<Types> unique();
+    Result<Types> bincount();
     Result<Types> control();
     Result<Types> if_op();
     Result<Types> loop();
@@ -162,6 +167,10 @@ Result<Types> Inference::infer() {
             return scatter();
         case OpKind::kUpdate:
             return update_slice();
+        case OpKind::kSort:
+            return spec.op == Op::k_searchsorted ? searchsorted() : sort();
+        case OpKind::kFind:
+            return find();
         case OpKind::kControl:
             return control();
         case OpKind::kAssert:
@@ -667,17 +676,6 @@ Result<Types> Inference::update_slice() {
     return Types{x};
 }
 
-Result<Types> Inference::control() {
-    switch (spec.op) {
-        case Op::k_if:
-            return if_op();
-        case Op::k_loop:
-            return loop();
-        default:
-            return call();
-    }
-}
-
 bool compatible(const TensorType& a, const TensorType& b) {
     if (a.dtype != b.dtype || a.rank() != b.rank()) {
         return false;
@@ -688,6 +686,100 @@ bool compatible(const TensorType& a, const TensorType& b) {
         }
     }
     return true;
+}
+
+bool is_ordered(DType dtype) {
+    return is_bool(dtype) || is_int(dtype) || is_float(dtype);
+}
+
+Result<Types> Inference::sort() {
+    EMBER_TRY(int at, axis("axis", operand(0)));
+    if (!is_ordered(operand(0).dtype)) {
+        return fail(Code::kType, "needs real numbers or bool");
+    }
+    TensorType values = operand(0);
+    if (spec.op != Op::k_topk) {
+        return Types{{spec.op == Op::k_sort ? values.dtype : DType::kI64, values.shape}};
+    }
+    EMBER_TRY(Dim count, length(1));
+    Dim& size = values.shape[static_cast<size_t>(at)];
+    if (count.is_static() && size.is_static() && count.size() > size.size()) {
+        return fail(Code::kShape, "axis " + std::to_string(at) + " has no " + count.to_string() + " elements");
+    }
+    size = count;
+    return Types{values, {DType::kI64, values.shape}};
+}
+
+Result<Types> Inference::searchsorted() {
+    std::string_view side = probe.string_or("side", "left");
+    if (side != "left" && side != "right") {
+        return bad_attribute("searchsorted", "side", "\"left\" or \"right\"");
+    }
+    const TensorType& sorted = operand(0);
+    if (sorted.rank() != 1 || !is_ordered(sorted.dtype) || operand(1).dtype != sorted.dtype) {
+        return fail(Code::kType, "needs a vector of real numbers or bool, and values of its dtype");
+    }
+    if (arity() == 3) {
+        const TensorType& sorter = operand(2);
+        if (!is_int(sorter.dtype) || sorter.rank() != 1) {
+            return fail(Code::kType, "the sorter must be an integer vector");
+        }
+        if (!compatible({DType::kI64, sorted.shape}, {DType::kI64, sorter.shape})) {
+            return fail(Code::kShape, "the sorter must have the vector's length");
+        }
+    }
+    return Types{{DType::kI64, operand(1).shape}};
+}
+
+Result<Types> Inference::find() {
+    if (spec.op == Op::k_unique) {
+        return unique();
+    }
+    if (spec.op == Op::k_bincount) {
+        return bincount();
+    }
+    if (operand(0).rank() == 0 || !in_domain(operand(0).dtype, Domain::kAny)) {
+        return fail(Code::kType, "needs a tensor of numbers or bool that has an axis");
+    }
+    return Types(operand(0).shape.size(), {DType::kI64, {Dim::fresh()}});
+}
+
+Result<Types> Inference::unique() {
+    const TensorType& x = operand(0);
+    if (!is_ordered(x.dtype)) {
+        return fail(Code::kType, "needs real numbers or bool");
+    }
+    Dim count = Dim::fresh();
+    Types types{{x.dtype, {count}}, {DType::kI64, {count}}, {DType::kI64, x.shape}, {DType::kI64, {count}}};
+    if (probe.find("axis") != nullptr) {
+        EMBER_TRY(int at, axis("axis", x));
+        types[0].shape = x.shape;
+        types[0].shape[static_cast<size_t>(at)] = count;
+        types[2].shape = {x.shape[static_cast<size_t>(at)]};
+    }
+    return types;
+}
+
+Result<Types> Inference::bincount() {
+    if (operand(0).rank() != 1 || !is_int(operand(0).dtype)) {
+        return fail(Code::kType, "needs an integer vector");
+    }
+    EMBER_CHECKED(need_scalar_int(1));
+    if (arity() == 3 && !compatible(operand(2), {DType::kF64, operand(0).shape})) {
+        return fail(Code::kType, "needs a weight of dtype f64 for each element");
+    }
+    return Types{{arity() == 3 ? DType::kF64 : DType::kI64, {Dim::fresh()}}};
+}
+
+Result<Types> Inference::control() {
+    switch (spec.op) {
+        case Op::k_if:
+            return if_op();
+        case Op::k_loop:
+            return loop();
+        default:
+            return call();
+    }
 }
 
 Status Inference::match_region(const Graph& region, size_t params, const Types& types) const {

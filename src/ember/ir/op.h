@@ -33,6 +33,8 @@ enum class OpKind : uint8_t {
     kGather,
     kScatter,
     kUpdate,
+    kSort,
+    kFind,  // results whose lengths only the elements tell
     kControl,
     kAssert,
     kHost,

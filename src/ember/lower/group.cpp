@@ -87,7 +87,7 @@ private:
             case OpKind::kPad:
                 return k > 1;
             default:
-                return node.op == Op::k_iota;
+                return node.op == Op::k_iota || (node.op == Op::k_topk && k == 1);
         }
     }
 
@@ -227,7 +227,8 @@ private:
         }
         out_.group[id] = group;
         ready_[id] = group;
-        if (ir::kind(node.op) == OpKind::kControl || ir::kind(node.op) == OpKind::kHost) {
+        if (ir::kind(node.op) == OpKind::kControl || ir::kind(node.op) == OpKind::kFind ||
+            ir::kind(node.op) == OpKind::kHost) {
             out_.lengths_ready[id] = group;
         }
     }

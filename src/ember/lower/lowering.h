@@ -150,6 +150,21 @@ private:
     void emit_host_call(const ir::Node& node);  // host.cpp
     void emit_if(const ir::Node& node);
     void emit_loop(const ir::Node& node);
+
+    // --- sort.cpp
+    void emit_sort(const ir::Node& node);
+    void emit_searchsorted(const ir::Node& node);
+    void emit_nonzero(const ir::Node& node);
+    void emit_unique(const ir::Node& node);
+    void emit_bincount(const ir::Node& node);
+    /// Calls a function of the runtime that gives a length.
+    ScalarId call_for_length(std::string_view function, std::vector<CallRuntime::Argument> arguments);
+    /// The product of the lengths of the axes from, …, to - 1.
+    ScalarId product_of(ir::ValueId value, size_t from, size_t to);
+    /// The buffer of a result that has these lengths, whatever its type states.
+    BufferId make_result(const ir::Node& node, uint32_t k, const std::vector<ScalarId>& lengths);
+
+    // --- steps.cpp, continued
     View view_of(ir::ValueId value);
     BufferId given_buffer(ir::ValueId value, std::vector<ScalarId>& lengths);
     void resolve_symbols(ir::ValueId value, ir::ValueId end);

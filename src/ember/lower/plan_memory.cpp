@@ -32,6 +32,12 @@ void for_each_buffer(const Program& program, const Step& step, F f) {
         all({s->from, s->to});
     } else if (const auto* s = std::get_if<CheckIndices>(&step)) {
         f(s->index);
+    } else if (const auto* s = std::get_if<CallRuntime>(&step)) {
+        for (const CallRuntime::Argument& argument : s->arguments) {
+            if (argument.kind == CallRuntime::Argument::Kind::kBuffer && argument.value >= 0) {
+                f(static_cast<BufferId>(argument.value));
+            }
+        }
     } else if (const auto* s = std::get_if<CallFunction>(&step)) {
         all(s->arguments);
         all(s->results);

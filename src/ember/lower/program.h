@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -111,6 +112,17 @@ struct CheckIndices {
     ScalarId limit;
     int message;
 };
+/// A function of the runtime (runtime/functions.def). It gives an i64, which `result` (a kGiven scalar), if there is
+/// one, becomes; -1 ends the run: memory is out.
+struct CallRuntime {
+    struct Argument {
+        enum class Kind : uint8_t { kBuffer, kScalar, kNumber } kind;
+        int64_t value;  // a BufferId, -1: none; a ScalarId of an i64; the number
+    };
+    std::string_view function;
+    std::vector<Argument> arguments;
+    ScalarId result = -1;
+};
 struct CallFunction {
     int function;  // of the lowered module
     std::vector<BufferId> arguments;
@@ -150,7 +162,7 @@ struct Loop {
 };
 
 using Step = std::variant<ComputeScalar, Launch, Gemm, QuantizedMatmul, DequantizeRows, CopyBuffer, Check, CheckIndices,
-                          CallFunction, HostCall, If, Loop>;
+                          CallRuntime, CallFunction, HostCall, If, Loop>;
 
 struct Program {
     std::string name;

@@ -174,6 +174,10 @@ ScalarId Lowering::made_dim(ValueId value, size_t axis) {
         case Op::k_transpose:
             id = operand_dim(0, static_cast<size_t>(node->integers("perm")[axis]));
             break;
+        case Op::k_topk:
+            id = node->integer("axis") == static_cast<int64_t>(axis) ? scalar_of(node->operands[1])
+                                                                     : operand_dim(0, axis);
+            break;
         case Op::k_slice:
             id = node->integer("axis") == static_cast<int64_t>(axis) ? scalar_of(node->operands[2])
                                                                      : operand_dim(0, axis);
@@ -217,6 +221,7 @@ ScalarId Lowering::made_dim(ValueId value, size_t axis) {
             break;
         }
         case Op::k_take_along:
+        case Op::k_searchsorted:
             id = operand_dim(1, axis);
             break;
         case Op::k_dot_general: {
@@ -253,6 +258,7 @@ ScalarId Lowering::made_dim(ValueId value, size_t axis) {
                     id = operand_dim(0, kept_axis({node->integer("axis")}));
                     break;
                 case OpKind::kControl:
+                case OpKind::kFind:
                 case OpKind::kHost:
                     buffer_of(value);  // emits the step, which makes its lengths known
                     return symbols_.at(graph_.type(value).shape[axis].code());

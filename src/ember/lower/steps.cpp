@@ -190,6 +190,18 @@ void Lowering::emit_opaque(const Node& node) {
         case Op::k_cumsum:
         case Op::k_cumprod:
             return emit_scan(node);
+        case Op::k_sort:
+        case Op::k_argsort:
+        case Op::k_topk:
+            return emit_sort(node);
+        case Op::k_searchsorted:
+            return emit_searchsorted(node);
+        case Op::k_nonzero:
+            return emit_nonzero(node);
+        case Op::k_unique:
+            return emit_unique(node);
+        case Op::k_bincount:
+            return emit_bincount(node);
         case Op::k_assert:
             return emit_assert(node);
         case Op::k_call:

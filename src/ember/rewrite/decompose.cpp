@@ -1,5 +1,6 @@
 // The pass decompose: ops that others express. What remains after it: every op but square, reciprocal, clamp and
-// those splits whose lengths are numbers.
+// those splits whose lengths are numbers; searchsorted without a sorter; nonzero and unique of vectors, unique of the
+// rows of a matrix.
 #include "ember/ir/formula.h"
 #include "ember/rewrite/passes.h"
 #include "ember/rewrite/rebuild.h"
@@ -46,9 +47,114 @@ std::vector<ValueId> decompose_split(ir::GraphBuilder& builder, const ir::NodeSp
     return pieces;
 }
 
-std::vector<ValueId> decompose_node(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
-    if (spec.op == Op::k_split) {
-        return decompose_split(builder, spec);
+using Values = std::vector<ValueId>;
+
+/// The lengths of some axes as one.
+ValueId product(ir::GraphBuilder& builder, ValueId value, int from, int to) {
+    ValueId length = builder.constant_int(1);
+    for (int axis = from; axis < to; ++axis) {
+        length = builder.make(Op::k_mul, {length, builder.dim_value(value, axis)});
+    }
+    return length;
+}
+
+/// A value with the shape that a type states; its lengths are those of `like` along the axes of `like_axes`.
+ValueId reshape_to(ir::GraphBuilder& builder, ValueId value, Values lengths, const ir::TensorType& stated) {
+    lengths.insert(lengths.begin(), value);
+    return builder.make_node({Op::k_reshape, std::move(lengths), {}, {}, {stated}}).at(0);
+}
+
+Values decompose_searchsorted(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
+    if (spec.operands.size() == 2) {
+        return {};
+    }
+    ValueId sorted = spec.operands[0];
+    ir::NodeSpec gather{Op::k_gather, {sorted, spec.operands[2]}, {{"axes", std::vector<int64_t>{0}}}, {}, {}};
+    gather.stated = {builder.type(sorted)};
+    sorted = builder.make_node(std::move(gather)).at(0);
+    return builder.make_node({spec.op, {sorted, spec.operands[1]}, spec.attributes, {}, spec.stated});
+}
+
+/// Positions among all elements first, then what they are along each axis.
+Values decompose_nonzero(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
+    ValueId x = spec.operands[0];
+    int rank = builder.type(x).rank();
+    if (rank == 1) {
+        return {};
+    }
+    ValueId flat = builder.make(Op::k_reshape, {x, product(builder, x, 0, rank)});
+    ValueId found = builder.make_node({spec.op, {flat}, {}, {}, {spec.stated[0]}}).at(0);
+    Values results;
+    for (int axis = 0; axis < rank; ++axis) {
+        ValueId at = builder.make(Op::k_floor_div, {found, product(builder, x, axis + 1, rank)});
+        results.push_back(axis == 0 ? at : builder.make(Op::k_mod, {at, builder.dim_value(x, axis)}));
+    }
+    return results;
+}
+
+/// Slices along an axis become rows, a tensor becomes a vector.
+Values decompose_unique(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
+    ValueId x = spec.operands[0];
+    ir::TensorType type = builder.type(x);
+    ir::Node probe{spec.op, {}, spec.attributes};
+    bool by_slice = probe.find("axis") != nullptr;
+    int64_t axis = probe.integer_or("axis", 0);
+    if (by_slice && type.rank() == 1) {
+        return builder.make_node({spec.op, {x}, {}, {}, spec.stated});
+    }
+    if (type.rank() == (by_slice ? 2 : 1) && axis == 0) {
+        return {};
+    }
+    if (!by_slice) {
+        ValueId flat = builder.make(Op::k_reshape, {x, product(builder, x, 0, type.rank())});
+        ir::NodeSpec vector{spec.op, {flat}, {}, {}, spec.stated};
+        vector.stated[2].shape = builder.type(flat).shape;
+        Values results = builder.make_node(std::move(vector));
+        Values lengths;
+        for (int i = 0; i < type.rank(); ++i) {
+            lengths.push_back(builder.dim_value(x, i));
+        }
+        results[2] = reshape_to(builder, results[2], std::move(lengths), spec.stated[2]);
+        return results;
+    }
+    std::vector<int64_t> perm{axis};
+    std::vector<int64_t> back;
+    for (int64_t i = 0; i < type.rank(); ++i) {
+        back.push_back(i == axis ? 0 : i + (i < axis ? 1 : 0));
+        if (i != axis) {
+            perm.push_back(i);
+        }
+    }
+    ValueId moved = builder.make(Op::k_transpose, {x}, {{"perm", perm}});
+    ValueId rows =
+        builder.make(Op::k_reshape, {moved, builder.dim_value(moved, 0), product(builder, moved, 1, type.rank())});
+    ir::NodeSpec unique{spec.op, {rows}, {{"axis", int64_t{0}}}, {}, spec.stated};
+    ir::Dim count = spec.stated[1].shape[0];
+    unique.stated[0].shape = {count, builder.type(rows).shape[1]};
+    Values results = builder.make_node(std::move(unique));
+    ir::TensorType shape{type.dtype, {count}};
+    Values lengths{builder.dim_value(results[1], 0)};
+    for (int i = 1; i < type.rank(); ++i) {
+        lengths.push_back(builder.dim_value(moved, i));
+        shape.shape.push_back(builder.type(moved).shape[static_cast<size_t>(i)]);
+    }
+    results[0] = reshape_to(builder, results[0], std::move(lengths), shape);
+    results[0] = builder.make(Op::k_transpose, {results[0]}, {{"perm", back}});
+    return results;
+}
+
+Values decompose_node(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
+    switch (spec.op) {
+        case Op::k_split:
+            return decompose_split(builder, spec);
+        case Op::k_searchsorted:
+            return decompose_searchsorted(builder, spec);
+        case Op::k_nonzero:
+            return decompose_nonzero(builder, spec);
+        case Op::k_unique:
+            return decompose_unique(builder, spec);
+        default:
+            break;
     }
     for (const MapRow& row : kMaps) {
         if (row.op != spec.op) {

@@ -39,6 +39,8 @@ bool cannot_fail(const Graph& body, const Node& node) {
         case OpKind::kConcat:
         case OpKind::kScalar:
             return true;
+        case OpKind::kSort:
+            return node.op != Op::k_topk && node.operands.size() < 3;
         case OpKind::kSource:
             return node.op == Op::k_const;
         case OpKind::kView:
