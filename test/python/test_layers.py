@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 SOURCE_SUFFIXES = (".h", ".cpp", ".def", ".inc", ".c")
 PUBLIC = "include"
+PACKAGE = ("python", "src")  # the extension module's sources; their row is named by the first folder
 # The compiler's own libraries, and the only layer that may see them.
 CONFINED = {"llvm": "ember/codegen", "llvm-c": "ember/codegen", "lld": "ember/codegen"}
 
@@ -30,6 +31,8 @@ def layer_of(path, rows):
     parts = PurePosixPath(path).parts
     if parts[0] == PUBLIC:
         return PUBLIC
+    if parts[:2] == PACKAGE:
+        return PACKAGE[0]
     if parts[0] != "src":
         return None
     for depth in range(len(parts) - 1, 1, -1):
@@ -93,7 +96,7 @@ def sources(tracked_files, root):
     return {
         path.as_posix(): (root / path).read_text()
         for path in tracked_files
-        if path.parts[0] in ("src", PUBLIC) and path.suffix in SOURCE_SUFFIXES
+        if (path.parts[0] in ("src", PUBLIC) or path.parts[:2] == PACKAGE) and path.suffix in SOURCE_SUFFIXES
     }
 
 
@@ -109,7 +112,7 @@ def test_rows_are_known_and_without_cycles(root):
     rows = parse_layers((root / "layers.txt").read_text())
     unknown = {name for allowed in rows.values() for name in allowed} - set(rows) - {PUBLIC}
     assert unknown == set()
-    assert [name for name in rows if name != PUBLIC and not (root / "src" / name).is_dir()] == []
+    assert [name for name in rows if name not in (PUBLIC, PACKAGE[0]) and not (root / "src" / name).is_dir()] == []
     assert cycles(rows) == []
 
 
