@@ -134,16 +134,26 @@ void Lowering::check_window(const Node& node) {
 /// Types may state numbers and symbols for lengths that only the run knows.
 void Lowering::check_stated(const Node& node) {
     switch (ir::kind(node.op)) {
-        case ir::OpKind::kControl:
-        case ir::OpKind::kHost:
-            return;  // their steps name the lengths
         case ir::OpKind::kMap:
             return;  // each operand has been compared
-        default:
+        case ir::OpKind::kCast:
+        case ir::OpKind::kReduce:
+        case ir::OpKind::kArgReduce:
+        case ir::OpKind::kScan:
+        case ir::OpKind::kContract:
+        case ir::OpKind::kView:
+        case ir::OpKind::kPad:
+        case ir::OpKind::kConcat:
+        case ir::OpKind::kSplit:
+        case ir::OpKind::kGather:
+        case ir::OpKind::kScatter:
+        case ir::OpKind::kUpdate:
+        case ir::OpKind::kAssert:
             break;
-    }
-    if (node.operands.empty()) {
-        return;
+        default:
+            if (node.op != Op::k_iota) {
+                return;  // their steps name the lengths
+            }
     }
     for (uint32_t k = 0; k < node.result_count; ++k) {
         ValueId result = node.result(k);
