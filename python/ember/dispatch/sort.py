@@ -3,6 +3,7 @@
 from pytensor.tensor.sort import ArgSortOp, SortOp
 
 from .blockwise import translates_batched
+from .optional import has_op
 from .registry import translates
 
 
@@ -17,6 +18,7 @@ def sort_batches(t, op, node, x, batch):
 
 
 def sorted_along(t, op, x, batch):
-    if t.b.dtype(x).startswith("complex"):
+    name = "sort" if isinstance(op, SortOp) else "argsort"
+    if t.b.dtype(x).startswith("complex") or not has_op(name):
         return NotImplemented
-    return t.one("sort" if isinstance(op, SortOp) else "argsort", x, axis=op.axis + batch)
+    return t.one(name, x, axis=op.axis + batch)
