@@ -24,7 +24,8 @@ def test_sort(dtype, axis, kind):
 
 def test_nan_is_last():
     x = pt.vector("x")
-    compare([x], [pt.sort(x), pt.argsort(x, kind="stable")], [np.array([1, np.nan, -np.inf, np.nan, np.inf, -1])], host=HOST)
+    outs = [pt.sort(x), pt.argsort(x, kind="stable")]
+    compare([x], outs, [np.array([1, np.nan, -np.inf, np.nan, np.inf, -1])], host=HOST)
 
 
 def test_gradient():
