@@ -36,16 +36,12 @@ def reduce(t, op, node, x, *more):
             "reduce_sum": "reduce_or",
             "reduce_prod": "reduce_and",
         }.get(name, name)
-    initial = getattr(op, "initial", None)
-    if isinstance(op.scalar_op, ps.Maximum | ps.Minimum) and initial is None:
+    if isinstance(op.scalar_op, ps.Maximum | ps.Minimum) and not getattr(op, "initial", False):
         x = need_elements(t, x, axes)
     x = t.cast(x, inner)
     if isinstance(op.scalar_op, MulWithoutZeros):
         x = t.one("select", t.one("eq", x, t.const(0, inner)), t.const(1, inner), x)
     value = t.one(name, x, axes=axes) if axes else x
-    if initial is not None and isinstance(op.scalar_op, ps.Maximum | ps.Minimum):
-        combine = "max" if isinstance(op.scalar_op, ps.Maximum) else "min"
-        value = t.one(combine, value, t.const(initial, inner))
     return t.cast(value, out)
 
 
