@@ -137,14 +137,17 @@ def test_prune_and_clear(run):
 
 
 def test_a_wrong_size_is_an_error(run):
-    assert run(
-        """
+    assert (
+        run(
+            """
         try:
             ember.cache.prune(max_size="much")
         except ValueError as error:
             show(str(error))
         """
-    ) == "max_size: 'much' is no size"
+        )
+        == "max_size: 'much' is no size"
+    )
 
 
 def test_export_and_import(run, tmp_path):
