@@ -241,10 +241,22 @@ private:
                 fail_if(b_.CreateICmpEQ(made, llvm::ConstantPointerNull::get(b_.getPtrTy())),
                         b_.getInt32(static_cast<uint32_t>(runtime::kArtifactOutOfMemory)));
             } else {
-                made = b_.CreateLoad(b_.getPtrTy(), element(function_->getArg(3), b_.getPtrTy(), number));
+                made = p_.open[number] ? keep(bytes_of(id)) : result_room(number);
             }
         }
         return pointers_[k] = made;
+    }
+
+    /// Of a program that is not the entry: where result `number` goes, or the pointer and the lengths of an open one.
+    Value* result_room(uint64_t number) {
+        return b_.CreateLoad(b_.getPtrTy(), element(function_->getArg(3), b_.getPtrTy(), number));
+    }
+
+    Value* keep(Value* bytes) {
+        Value* memory = call_runtime(kKeep, b_.getPtrTy(), {context_, bytes});
+        fail_if(b_.CreateICmpEQ(memory, llvm::ConstantPointerNull::get(b_.getPtrTy())),
+                b_.getInt32(static_cast<uint32_t>(runtime::kArtifactOutOfMemory)));
+        return memory;
     }
 
     Value* output_tensor(int number) {
@@ -335,6 +347,13 @@ private:
             if (buffer.kind == BufferKind::kOutput) {
                 pointer(p_.outputs[k]);  // allocated even when empty
             }
+            if (p_.open[k]) {
+                Value* room = result_room(k);
+                b_.CreateStore(pointer(p_.outputs[k]), room);
+                for (size_t axis = 0; axis < buffer.shape.size(); ++axis) {
+                    b_.CreateStore(scalar(buffer.shape[axis]), element(room, b_.getInt64Ty(), axis + 1));
+                }
+            }
         }
     }
 
@@ -342,7 +361,9 @@ private:
     void drop_given() {
         for (size_t id = 0; id < p_.buffers.size() && !is_entry_; ++id) {
             const lower::Buffer& buffer = p_.buffers[id];
-            if (buffer.kind == BufferKind::kGiven && buffer.alias_of < 0) {
+            bool handed_on =
+                std::find(p_.outputs.begin(), p_.outputs.end(), static_cast<BufferId>(id)) != p_.outputs.end();
+            if (buffer.kind == BufferKind::kGiven && buffer.alias_of < 0 && !handed_on) {
                 call_runtime(kDrop, b_.getVoidTy(), {context_, pointer(static_cast<BufferId>(id))});
             }
         }
@@ -522,7 +543,18 @@ private:
     }
 
     /// What arrays on the stack are for; two of one purpose are never in use together.
-    enum class Array : uint8_t { kArguments, kLengths, kResults, kSlots, kPartials, kTensors, kShapes, kCount };
+    enum class Array : uint8_t {
+        kArguments,
+        kLengths,
+        kResults,
+        kSlots,
+        kPartials,
+        kTensors,
+        kShapes,
+        kGiven,
+        kStacked,
+        kCount
+    };
 
     /// An array of `count` 64-bit slots. One alloca serves all of a purpose, as large as the largest.
     Value* stack_array(Array purpose, size_t count) {
@@ -723,10 +755,42 @@ private:
         fail_if(b_.CreateICmpNE(status, b_.getInt32(0)), status);
     }
 
+    /// Where results go: their memory, or room for the pointer and the lengths of those that come with both.
+    Value* result_array(const std::vector<BufferId>& results, const std::vector<std::vector<ScalarId>>& lengths) {
+        std::vector<Value*> pointers;
+        for (size_t k = 0; k < results.size(); ++k) {
+            pointers.push_back(lengths[k].empty() ? pointer(results[k]) : room_of(Array::kGiven, lengths, k));
+        }
+        return pointer_array(Array::kResults, pointers);
+    }
+
+    /// Room for pointer and lengths of result k, in one array for all.
+    Value* room_of(Array purpose, const std::vector<std::vector<ScalarId>>& lengths, size_t k) {
+        size_t count = 0;
+        size_t at = 0;
+        for (size_t i = 0; i < lengths.size(); ++i) {
+            at = i == k ? count : at;
+            count += lengths[i].empty() ? 0 : lengths[i].size() + 1;
+        }
+        return element(stack_array(purpose, count), b_.getInt64Ty(), at);
+    }
+
+    void take_given(const std::vector<BufferId>& results, const std::vector<std::vector<ScalarId>>& lengths,
+                    Array purpose) {
+        for (size_t k = 0; k < results.size(); ++k) {
+            if (!lengths[k].empty()) {
+                Value* room = room_of(purpose, lengths, k);
+                pointers_[static_cast<size_t>(results[k])] = somewhere(b_.CreateLoad(b_.getPtrTy(), room));
+                load_lengths(lengths[k], element(room, b_.getInt64Ty(), 1));
+            }
+        }
+    }
+
     void emit(const lower::CallFunction& step) {
-        Value* results = pointer_array(Array::kResults, pointers_of(step.results));
+        Value* results = result_array(step.results, step.lengths);
         call_program(step.function, pointer_array(Array::kArguments, pointers_of(step.arguments)),
                      length_array(step.arguments, {program_at(step.function)}), results);
+        take_given(step.results, step.lengths, Array::kGiven);
     }
 
     /// An EmberTensor at `tensor`; its lengths are at `shape`.
@@ -788,7 +852,7 @@ private:
     }
 
     void emit(const lower::If& step) {
-        Value* results = pointer_array(Array::kResults, pointers_of(step.results));
+        Value* results = result_array(step.results, step.lengths);
         Value* arguments = pointer_array(Array::kArguments, pointers_of(step.arguments));
         Value* lengths = length_array(step.arguments, {program_at(step.then_function), program_at(step.else_function)});
         auto* yes = llvm::BasicBlock::Create(e_.context(), "then", function_);
@@ -802,6 +866,57 @@ private:
         call_program(step.else_function, arguments, lengths, results);
         b_.CreateBr(next);
         b_.SetInsertPoint(next);
+        take_given(step.results, step.lengths, Array::kGiven);
+    }
+
+    /// Rows whose lengths only the body knows are stacked in memory that the first one is the measure of.
+    void prepare_given_stacks(const lower::Loop& step) {
+        for (size_t k = 0; k < step.stacked.size(); ++k) {
+            if (step.lengths[k].empty()) {
+                continue;
+            }
+            Value* room = room_of(Array::kStacked, step.lengths, k);
+            b_.CreateStore(llvm::ConstantPointerNull::get(b_.getPtrTy()), room);
+            for (size_t axis = 0; axis < step.lengths[k].size(); ++axis) {
+                b_.CreateStore(scalar(step.without_steps[k][axis]), element(room, b_.getInt64Ty(), axis + 1));
+            }
+        }
+    }
+
+    void stack_given(const lower::Loop& step, size_t k, Value* i) {
+        size_t rank = step.lengths[k].size();
+        Value* row = room_of(Array::kGiven, step.lengths, k);
+        Value* stack = room_of(Array::kStacked, step.lengths, k);
+        auto length = [&](Value* room, size_t axis) {
+            return b_.CreateLoad(b_.getInt64Ty(), element(room, b_.getInt64Ty(), axis + 1));
+        };
+        DType dtype = p_.buffers[static_cast<size_t>(step.stacked[k])].dtype;
+        Value* bytes = b_.getInt64(static_cast<uint64_t>(ir::element_bytes(dtype)));
+        for (size_t axis = 0; axis < rank; ++axis) {
+            bytes = b_.CreateMul(bytes, length(row, axis));
+        }
+        auto* first = llvm::BasicBlock::Create(e_.context(), "first", function_);
+        auto* others = llvm::BasicBlock::Create(e_.context(), "others", function_);
+        auto* next = llvm::BasicBlock::Create(e_.context(), "stack", function_);
+        b_.CreateCondBr(b_.CreateICmpEQ(i, b_.getInt64(0)), first, others);
+        b_.SetInsertPoint(first);
+        b_.CreateStore(keep(b_.CreateMul(bytes, scalar(step.trips))), stack);
+        for (size_t axis = 0; axis < rank; ++axis) {
+            b_.CreateStore(length(row, axis), element(stack, b_.getInt64Ty(), axis + 1));
+        }
+        b_.CreateBr(next);
+        b_.SetInsertPoint(others);
+        for (size_t axis = 0; axis < rank; ++axis) {
+            Value* has = length(row, axis);
+            Value* asked = length(stack, axis);
+            fail_with(b_.CreateICmpNE(has, asked), step.changed, has, asked);
+        }
+        b_.CreateBr(next);
+        b_.SetInsertPoint(next);
+        Value* from = b_.CreateLoad(b_.getPtrTy(), row);
+        Value* to = b_.CreateGEP(b_.getInt8Ty(), b_.CreateLoad(b_.getPtrTy(), stack), b_.CreateMul(i, bytes));
+        b_.CreateMemCpy(to, llvm::Align(1), from, llvm::Align(1), bytes);
+        call_runtime(kDrop, b_.getVoidTy(), {context_, from});
     }
 
     void emit(const lower::Loop& step) {
@@ -809,7 +924,11 @@ private:
         std::vector<Value*> initial = pointers_of(step.initial);
         std::vector<Value*> finals = pointers_of(step.finals);
         std::vector<Value*> ping = pointers_of(step.ping);
-        std::vector<Value*> stacked = pointers_of(step.stacked);
+        std::vector<Value*> stacked;
+        for (size_t k = 0; k < step.stacked.size(); ++k) {
+            stacked.push_back(step.lengths[k].empty() ? pointer(step.stacked[k]) : nullptr);
+        }
+        prepare_given_stacks(step);
         std::vector<Value*> invariants = pointers_of(step.invariants);
         Value* index = pointer(step.index);
         Value* go_on = step.go_on >= 0 ? pointer(step.go_on) : nullptr;
@@ -825,8 +944,13 @@ private:
             b_.CreateStore(invariants[k], element(arguments, b_.getPtrTy(), 1 + carried + k));
         }
         std::vector<Value*> row_bytes;
-        for (BufferId id : step.stacked) {
-            const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(id)];
+        for (size_t k = 0; k < stacked.size(); ++k) {
+            const lower::Buffer& buffer = p_.buffers[static_cast<size_t>(step.stacked[k])];
+            if (stacked[k] == nullptr) {
+                b_.CreateStore(room_of(Array::kGiven, step.lengths, k), element(results, b_.getPtrTy(), carried + k));
+                row_bytes.push_back(nullptr);
+                continue;
+            }
             std::vector<ScalarId> row(buffer.shape.begin() + 1, buffer.shape.end());
             row_bytes.push_back(
                 b_.CreateMul(elements(row), b_.getInt64(static_cast<uint64_t>(ir::element_bytes(buffer.dtype)))));
@@ -860,10 +984,18 @@ private:
             b_.CreateStore(spare[k], element(results, b_.getPtrTy(), k));
         }
         for (size_t k = 0; k < stacked.size(); ++k) {
+            if (stacked[k] == nullptr) {
+                continue;
+            }
             Value* row = b_.CreateGEP(b_.getInt8Ty(), stacked[k], b_.CreateMul(i, row_bytes[k]));
             b_.CreateStore(row, element(results, b_.getPtrTy(), carried + k));
         }
         call_program(step.body, arguments, lengths, results);
+        for (size_t k = 0; k < stacked.size(); ++k) {
+            if (stacked[k] == nullptr) {
+                stack_given(step, k, i);
+            }
+        }
         Value* next = b_.CreateAdd(i, b_.getInt64(1));
         Value* goes_on = go_on == nullptr ? b_.getTrue() : e_.load(b_, DType::kBool, go_on);
         llvm::BasicBlock* end = b_.GetInsertBlock();
@@ -880,6 +1012,7 @@ private:
         if (step.actual >= 0) {
             scalars_[static_cast<size_t>(step.actual)] = i;
         }
+        take_given(step.stacked, step.lengths, Array::kStacked);
         for (size_t k = 0; k < carried; ++k) {
             auto* copy = llvm::BasicBlock::Create(e_.context(), "copy", function_);
             auto* after = llvm::BasicBlock::Create(e_.context(), "copied", function_);

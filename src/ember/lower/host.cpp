@@ -1,5 +1,6 @@
-// Results whose lengths only the step that makes them knows: host functions. The step gives memory and lengths; lengths
-// that the types know are checked, the others become known. Tests: test/unit/driver_test.cpp.
+// Results whose lengths only the step that makes them knows: of functions of the host, and of callees and regions. The
+// step gives memory and lengths; lengths that the types know are checked, the others become known.
+// Tests: test/filetests/run/host.ember, test/unit/driver_test.cpp.
 #include <algorithm>
 
 #include "ember/lower/lowering.h"
@@ -31,14 +32,19 @@ int ModuleTables::host_id(std::string_view id) {
     return static_cast<int>(found - ids.begin());
 }
 
-/// A buffer for a result that comes with its lengths; `lengths` gets a scalar for each.
-BufferId Lowering::given_buffer(ValueId value, std::vector<ScalarId>& lengths) {
-    const ir::TensorType& type = graph_.type(value);
-    for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+/// Lengths that a step gives with a result.
+std::vector<ScalarId> Lowering::given_lengths(size_t rank) {
+    std::vector<ScalarId> lengths;
+    for (size_t axis = 0; axis < rank; ++axis) {
         lengths.push_back(static_cast<ScalarId>(program_.scalars.size()));
         program_.scalars.push_back({Scalar::Kind::kGiven, ir::DType::kI64});
     }
-    BufferId id = new_buffer(type.dtype, lengths);
+    return lengths;
+}
+
+/// The buffer of a result that comes with its memory.
+BufferId Lowering::given_buffer(ValueId value, std::vector<ScalarId> lengths) {
+    BufferId id = new_buffer(graph_.type(value).dtype, std::move(lengths));
     program_.buffers[static_cast<size_t>(id)].kind = BufferKind::kGiven;
     return id;
 }
@@ -56,10 +62,10 @@ void Lowering::resolve_symbols(ValueId value, ValueId end) {
     }
 }
 
-/// After the step: what the type knows of the lengths must be so, the rest is known from here on.
-void Lowering::bind_given(ValueId value, const std::vector<ScalarId>& lengths, const std::string& what) {
+/// What the type of a value knows of its lengths must be so, the rest is known from here on.
+void Lowering::bind(ValueId value, const std::vector<ScalarId>& lengths, const std::string& what) {
     const ir::Shape& shape = graph_.type(value).shape;
-    auto buffer = static_cast<size_t>(buffer_[value]);
+    resolve_symbols(value, graph_.producer(value)->first_result);
     for (size_t axis = 0; axis < shape.size(); ++axis) {
         ScalarId known = lengths[axis];
         if (shape[axis].is_static()) {
@@ -69,15 +75,15 @@ void Lowering::bind_given(ValueId value, const std::vector<ScalarId>& lengths, c
         }
         check_equal(lengths[axis], known,
                     what + ": axis " + std::to_string(axis) + " has length %a, its type asks for %b");
-        program_.buffers[buffer].shape[axis] = known;
     }
+}
+
+void Lowering::name_symbols(ValueId value, const std::vector<ScalarId>& dims) {
+    bind(value, dims, describe(*graph_.producer(value)));
 }
 
 void Lowering::emit_host_call(const Node& node) {
     std::string id(node.string("id"));
-    for (ValueId result = node.result(0); result < node.result(node.result_count); ++result) {
-        resolve_symbols(result, node.first_result);
-    }
     HostCall step{tables_.host_id(id), {}, {}, {}};
     for (ValueId operand : node.operands) {
         if (ir::is_quantized(graph_.type(operand).dtype)) {
@@ -85,18 +91,19 @@ void Lowering::emit_host_call(const Node& node) {
         }
         step.arguments.push_back(buffer_of(operand));
     }
-    std::vector<std::vector<ScalarId>> lengths(node.result_count);
+    std::vector<std::vector<ScalarId>> lengths;
     for (uint32_t k = 0; k < node.result_count; ++k) {
         if (ir::is_quantized(graph_.type(node.result(k)).dtype)) {
             unsupported(node, "\"" + id + "\" gives a quantised tensor");
         }
+        lengths.push_back(given_lengths(graph_.type(node.result(k)).shape.size()));
         buffer_[node.result(k)] = given_buffer(node.result(k), lengths[k]);
         step.results.push_back(buffer_[node.result(k)]);
     }
     step.lengths = lengths;
     program_.steps.emplace_back(std::move(step));
     for (uint32_t k = 0; k < node.result_count; ++k) {
-        bind_given(node.result(k), lengths[k], "host_call \"" + escaped(id) + "\": result " + std::to_string(k));
+        bind(node.result(k), lengths[k], "host_call \"" + escaped(id) + "\": result " + std::to_string(k));
     }
 }
 

@@ -133,12 +133,13 @@ void for_each_made(const Step& step, F f) {
     std::visit(
         [&](const auto& s) {
             using T = std::remove_cvref_t<decltype(s)>;
-            if constexpr (std::is_same_v<T, ComputeScalar>) {
-                f(s.scalar);
-            } else if constexpr (std::is_same_v<T, HostCall>) {
+            if constexpr (requires { s.lengths; }) {
                 for (const auto& lengths : s.lengths) {
                     std::for_each(lengths.begin(), lengths.end(), f);
                 }
+            }
+            if constexpr (std::is_same_v<T, ComputeScalar>) {
+                f(s.scalar);
             } else if constexpr (std::is_same_v<T, Loop>) {
                 if (s.actual >= 0) {
                     f(s.actual);
@@ -447,7 +448,27 @@ private:
 
 }  // namespace
 
+namespace {
+
+/// Do results come with memory of the step's own?
+bool gives_memory(const Step& step) {
+    return std::visit(
+        [](const auto& s) {
+            if constexpr (requires { s.lengths; }) {
+                return std::any_of(s.lengths.begin(), s.lengths.end(), [](const auto& one) { return !one.empty(); });
+            }
+            return false;
+        },
+        step);
+}
+
+}  // namespace
+
 bool may_fail(const Step& step, const LoweredModule& module) {
+    // Memory that a step gives is not had before it runs.
+    if (gives_memory(step)) {
+        return true;
+    }
     auto callee = [&](int function) { return module.programs[static_cast<size_t>(function)].may_fail; };
     if (const auto* call = std::get_if<CallFunction>(&step)) {
         return callee(call->function);

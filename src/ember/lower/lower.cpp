@@ -43,6 +43,13 @@ Lowering::Lowering(const Graph& graph, const ir::Module& module, ModuleTables& t
     for (uint32_t i = 0; i < graph.outputs.size(); ++i) {
         outputs_of_[graph.outputs[i].value].push_back(i);
     }
+    for (const ir::Value& value : graph.values) {
+        for (ir::Dim dim : value.type.shape) {
+            if (dim.is_symbol()) {
+                symbol_numbers_.emplace(dim.code(), symbol_numbers_.size());
+            }
+        }
+    }
 }
 
 void Lowering::unsupported(const Node& node, const std::string& what) const {
@@ -53,22 +60,30 @@ std::string Lowering::describe(const Node& node) const {
     std::string text(op_name(node.op));
     text += "(";
     for (size_t k = 0; k < node.operands.size(); ++k) {
-        text += (k == 0 ? "" : ", ") + graph_.type(node.operands[k]).to_string();
+        text += (k == 0 ? "" : ", ") + type_text(graph_.type(node.operands[k]));
     }
     return text + ")";
 }
 
-Program Lowering::run(const std::vector<std::pair<int, int>>& same_shape) {
+/// Symbols are called n0, n1, … in order of appearance: their own names are no part of the key, and so of no message.
+std::string Lowering::type_text(const ir::TensorType& type) const {
+    std::string text(ir::dtype_name(type.dtype));
+    text += "[";
+    for (size_t axis = 0; axis < type.shape.size(); ++axis) {
+        ir::Dim dim = type.shape[axis];
+        text += axis == 0 ? "" : ",";
+        text += dim.is_static() ? std::to_string(dim.size()) : "n" + std::to_string(symbol_numbers_.at(dim.code()));
+    }
+    return text + "]";
+}
+
+Program Lowering::run() {
     prepare_params();
+    check_params();
     plan_homes();
     emit_groups();
-    for (auto [output, param] : same_shape) {
-        ValueId made = graph_.outputs[static_cast<size_t>(output)].value;
-        ValueId given = graph_.params[static_cast<size_t>(param)].value;
-        for (size_t axis = 0; axis < graph_.type(made).shape.size(); ++axis) {
-            check_equal(dim_of(made, axis), dim_of(given, axis),
-                        "loop: a carried value changes its length from %b to %a");
-        }
+    for (const ir::Output& output : graph_.outputs) {
+        check_carried(output.value);
     }
     emit_outputs();
     bool is_called = &graph_ != &module_.entry();
@@ -113,6 +128,9 @@ void Lowering::prepare_params() {
         program_.param_buffers.push_back(buffer_[value]);
         program_.buffers.push_back(std::move(buffer));
     }
+    bool is_function = region_.open.empty() && &graph_ != &module_.entry();
+    program_.open = is_function ? open_outputs(graph_) : region_.open;
+    program_.open.resize(graph_.outputs.size(), false);
     for (const ir::Output& output : graph_.outputs) {
         program_.output_types.push_back(graph_.type(output.value));
     }
@@ -126,6 +144,7 @@ BufferId Lowering::new_buffer(DType dtype, std::vector<ScalarId> shape) {
 BufferId Lowering::make_buffer_for(ValueId value) {
     BufferId id = new_buffer(graph_.type(value).dtype, dims_of(value));
     if (!outputs_of_[value].empty()) {
+        check_carried(value);
         uint32_t output = outputs_of_[value].front();
         program_.buffers[static_cast<size_t>(id)].kind = BufferKind::kOutput;
         program_.buffers[static_cast<size_t>(id)].index = static_cast<int>(output);
@@ -323,6 +342,12 @@ void Lowering::emit_outputs() {
             }
         }
         BufferId from = buffer_of(value);
+        const Buffer& made = program_.buffers[static_cast<size_t>(from)];
+        if (program_.open[i] && made.kind == BufferKind::kGiven && made.alias_of < 0 &&
+            outputs_of_[value].front() == i) {
+            program_.outputs[i] = from;  // handed on as it is
+            continue;
+        }
         BufferId to = new_buffer(graph_.type(value).dtype, dims_of(value));
         program_.buffers[static_cast<size_t>(to)].kind = BufferKind::kOutput;
         program_.buffers[static_cast<size_t>(to)].index = static_cast<int>(i);

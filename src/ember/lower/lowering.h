@@ -43,13 +43,15 @@ struct Home {
     std::vector<ScalarId> start;  // by axis of the buffer, -1: zero
 };
 
+/// The outputs that have a length which no parameter tells: they come with their memory and lengths.
+std::vector<bool> open_outputs(const ir::Graph& graph);
+
 class Lowering {
 public:
     Lowering(const ir::Graph& graph, const ir::Module& module, ModuleTables& tables,
              const std::unordered_map<std::string, int>& functions);
 
-    /// `same_shape`: pairs of output and parameter whose lengths must agree (carried values of a loop).
-    Program run(const std::vector<std::pair<int, int>>& same_shape = {});
+    Program run();
 
     // --- scalars (scalars.cpp)
     ScalarId constant(int64_t value);
@@ -135,6 +137,7 @@ private:
     Window window_of(const ir::Node& node, size_t first_index);
     void check_home(const ir::Node& node);
     std::string describe(const ir::Node& node) const;
+    std::string type_text(const ir::TensorType& type) const;
 
     // --- steps.cpp
     void emit_contract(const ir::Node& node);
@@ -166,12 +169,11 @@ private:
 
     // --- steps.cpp, continued
     View view_of(ir::ValueId value);
-    BufferId given_buffer(ir::ValueId value, std::vector<ScalarId>& lengths);
+    std::vector<ScalarId> given_lengths(size_t rank);
+    BufferId given_buffer(ir::ValueId value, std::vector<ScalarId> lengths);
     void resolve_symbols(ir::ValueId value, ir::ValueId end);
-    void bind_given(ir::ValueId value, const std::vector<ScalarId>& lengths, const std::string& what);
-    int lower_region(const ir::Graph& region, const std::vector<std::pair<int, int>>& same_shape);
-    std::vector<ScalarId> result_dims(const ir::Graph& callee, const ir::Output& output,
-                                      const std::vector<std::vector<ScalarId>>& argument_dims, const ir::Node& node);
+    void bind(ir::ValueId value, const std::vector<ScalarId>& lengths, const std::string& what);
+    BufferId converted(BufferId from, ir::ValueId value);
     /// Window of the target's buffer that `piece` fills.
     Home window(BufferId target, size_t rank, std::vector<ScalarId> start);
     BufferId target_of(const ir::Node& node);  // of concat and update_slice
@@ -182,16 +184,31 @@ private:
     void copy_into(ir::ValueId value, const Home& home);
     /// Lengths of a result that its step makes; those that are known already are checked to be the same.
     void name_symbols(ir::ValueId value, const std::vector<ScalarId>& dims);
-    std::vector<std::vector<ScalarId>> all_dims(const std::vector<ir::ValueId>& values);
-    void check_unified(const ir::Graph& callee, const std::vector<std::vector<ScalarId>>& argument_dims,
-                       const ir::Node& node);
+
+    // --- control.cpp
+    using Dims = std::vector<ScalarId>;  // of one value; -1: not known
+    /// What a region is to the node that has it.
+    struct Region {
+        std::vector<std::pair<int, int>> same_shape;      // outputs that keep the lengths of a parameter
+        std::vector<bool> open;                           // outputs that come with their memory and lengths
+        std::vector<std::pair<size_t, size_t>> unproved;  // parameters and axes whose lengths it must check
+    };
+    int lower_region(const ir::Graph& region, Region how, const std::vector<Dims>& argument_dims);
+    void check_params();
+    void check_carried(ir::ValueId value);
+    Dims result_dims(const ir::Graph& callee, const ir::Output& output, const std::vector<Dims>& argument_dims);
+    std::vector<Dims> all_dims(const std::vector<ir::ValueId>& values);
+    void check_unified(const ir::Graph& callee, const std::vector<Dims>& argument_dims, const ir::Node& node);
+    BufferId stacked_buffer(const ir::Node& node, uint32_t k, const std::vector<Dims>& argument_dims, Loop& step);
 
     const ir::Graph& graph_;
     const ir::Module& module_;
     ModuleTables& tables_;
     const std::unordered_map<std::string, int>& functions_;
     Grouping grouping_;
-    bool may_donate_ = true;  // may results take over parameters' memory?
+    Region region_;                                       // of a region
+    std::unordered_map<int64_t, size_t> symbol_numbers_;  // by Dim code: in order of appearance
+    bool may_donate_ = true;                              // may results take over parameters' memory?
     Program program_;
     std::vector<BufferId> buffer_;                   // by value
     std::vector<ScalarId> scalar_;                   // by value

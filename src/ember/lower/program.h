@@ -123,10 +123,12 @@ struct CallRuntime {
     std::vector<Argument> arguments;
     ScalarId result = -1;
 };
+/// `lengths`: of each result that comes with its memory the kGiven scalar of each axis, of others nothing.
 struct CallFunction {
     int function;  // of the lowered module
     std::vector<BufferId> arguments;
     std::vector<BufferId> results;
+    std::vector<std::vector<ScalarId>> lengths;
     ScalarId workspace = -1;  // bytes that the callee takes, -1: only the callee knows
 };
 /// The host's function `number`. `lengths`: of each result the kGiven scalar of each axis.
@@ -142,6 +144,7 @@ struct If {
     int else_function;
     std::vector<BufferId> arguments;
     std::vector<BufferId> results;
+    std::vector<std::vector<ScalarId>> lengths;  // as of CallFunction
     ScalarId workspace = -1;
 };
 /// for i < trips: body(i, carried…, invariants…). Carried values alternate between two buffers; `finals` get the last
@@ -156,6 +159,11 @@ struct Loop {
     std::vector<BufferId> finals;
     std::vector<BufferId> invariants;
     std::vector<BufferId> stacked;
+    /// Of stacked results whose rows come with their memory: the kGiven scalar of each axis of a row, and what the
+    /// lengths are when no step runs.
+    std::vector<std::vector<ScalarId>> lengths;
+    std::vector<std::vector<ScalarId>> without_steps;
+    int changed = -1;  // the message for a row of other lengths
     BufferId go_on = -1;
     ScalarId actual = -1;
     ScalarId workspace = -1;
@@ -170,6 +178,9 @@ struct Program {
     std::vector<BufferId> param_buffers;
     std::vector<BufferId> outputs;
     std::vector<ir::TensorType> output_types;
+    /// Outputs that come with their memory and lengths: the caller gives room for the pointer and the lengths instead
+    /// of the result's memory. None of the entry's.
+    std::vector<bool> open;
     /// Outputs that a callee writes into a parameter's own memory: parameter index or -1.
     std::vector<int> in_place;
     std::vector<Scalar> scalars;

@@ -427,9 +427,6 @@ void Lowering::emit_quantized_matmul(const Node& node) {
 }
 
 void Lowering::emit_dequantize(const Node& node) {
-    if (node.dtype() != DType::kF32) {
-        unsupported(node, "quantised tensors convert to f32 only");
-    }
     const Node* gather = graph_.producer(node.operands[0]);
     bool rows = gather != nullptr && gather->op == Op::k_gather;
     if (gather != nullptr && !rows) {
@@ -463,9 +460,23 @@ void Lowering::emit_dequantize(const Node& node) {
             step.count = compute(Op::k_mul, {step.count, dim_of(source, axis)});
         }
     }
-    step.to = make_buffer_for(node.result());
-    buffer_[node.result()] = step.to;
+    bool direct = node.dtype() == DType::kF32;
+    step.to = direct ? make_buffer_for(node.result()) : new_buffer(DType::kF32, dims_of(node.result()));
     program_.steps.emplace_back(step);
+    buffer_[node.result()] = direct ? step.to : converted(step.to, node.result());
+}
+
+/// The elements of a buffer in the dtype of `value`, in a buffer of the value's own.
+BufferId Lowering::converted(BufferId from, ValueId value) {
+    KernelBuilder builder(*this, nullptr);
+    builder.set_space(value, graph_.type(value).shape, {});
+    std::vector<int> at = builder.space_indices();
+    int element = builder.load(from, at);
+    int cast = builder.add({KernelOp::kCast, Op::k_select, graph_.type(value).dtype, 0, {element}});
+    BufferId to = make_buffer_for(value);
+    builder.store(to, cast, std::move(at));
+    builder.finish();
+    return to;
 }
 
 void Lowering::emit_concat(const Node& node) {
@@ -648,210 +659,6 @@ void Lowering::emit_assert(const Node& node) {
         program_.steps.emplace_back(Check{Check::Kind::kTrue, holds, holds, tables_.message("assert:" + message)});
     }
     buffer_[node.result()] = buffer_of(node.operands[0]);
-}
-
-std::vector<ScalarId> Lowering::result_dims(const Graph& callee, const ir::Output& output,
-                                            const std::vector<std::vector<ScalarId>>& argument_dims, const Node& node) {
-    std::vector<ScalarId> dims;
-    for (Dim dim : callee.type(output.value).shape) {
-        if (dim.is_static()) {
-            dims.push_back(constant(dim.size()));
-            continue;
-        }
-        ScalarId found = -1;
-        for (size_t p = 0; p < callee.params.size() && found < 0; ++p) {
-            const ir::Shape& shape = callee.type(callee.params[p].value).shape;
-            for (size_t axis = 0; axis < shape.size() && found < 0; ++axis) {
-                found = shape[axis] == dim ? argument_dims[p][axis] : -1;
-            }
-        }
-        if (found < 0) {
-            unsupported(node, "a result's length " + dim.to_string() + " is known only inside");
-        }
-        dims.push_back(found);
-    }
-    return dims;
-}
-
-void Lowering::name_symbols(ValueId value, const std::vector<ScalarId>& dims) {
-    const ir::Shape& shape = graph_.type(value).shape;
-    for (size_t axis = 0; axis < shape.size(); ++axis) {
-        ScalarId known = shape[axis].is_static() ? constant(shape[axis].size())
-                                                 : symbols_.emplace(shape[axis].code(), dims[axis]).first->second;
-        check_equal(dims[axis], known,
-                    describe(*graph_.producer(value)) + ": length %a of axis " + std::to_string(axis) +
-                        " of a result is not %b, as stated");
-    }
-}
-
-std::vector<std::vector<ScalarId>> Lowering::all_dims(const std::vector<ValueId>& values) {
-    std::vector<std::vector<ScalarId>> dims;
-    for (ValueId value : values) {
-        dims.push_back(dims_of(value));
-    }
-    return dims;
-}
-
-void Lowering::emit_call(const Node& node) {
-    auto function = functions_.find(std::string(node.string("callee")));
-    check(function != functions_.end(), "callee is lowered before its caller");
-    const Graph& callee = *module_.find(node.string("callee"));
-    const std::vector<int> in_place = tables_.module().programs[static_cast<size_t>(function->second)].in_place;
-    std::vector<std::vector<ScalarId>> argument_dims = all_dims(node.operands);
-    check_unified(callee, argument_dims, node);
-    check_preconditions(tables_.module().programs[static_cast<size_t>(function->second)], node, argument_dims);
-    CallFunction step{function->second, {}, {}};
-    step.workspace = callee_workspace(function->second, argument_dims, node.operands);
-    for (ValueId operand : node.operands) {
-        step.arguments.push_back(buffer_of(operand));
-    }
-    for (uint32_t k = 0; k < node.result_count; ++k) {
-        ValueId result = node.result(k);
-        name_symbols(result, result_dims(callee, callee.outputs[k], argument_dims, node));
-        int param = in_place[k];
-        if (param < 0) {
-            step.results.push_back(make_buffer_for(result));
-        } else {
-            ValueId argument = node.operands[static_cast<size_t>(param)];
-            BufferId from = step.arguments[static_cast<size_t>(param)];
-            if (may_overwrite(argument, node)) {
-                step.results.push_back(from);
-                if (outputs_of_[result].size() == 1) {
-                    program_.outputs[outputs_of_[result][0]] = from;
-                    program_.in_place[outputs_of_[result][0]] = program_.buffers[static_cast<size_t>(from)].index;
-                }
-            } else {
-                BufferId copy = make_buffer_for(result);
-                program_.steps.emplace_back(CopyBuffer{from, copy});
-                step.arguments[static_cast<size_t>(param)] = copy;
-                step.results.push_back(copy);
-            }
-        }
-        buffer_[result] = step.results.back();
-    }
-    program_.steps.emplace_back(std::move(step));
-}
-
-/// Equal symbols of the callee's parameters must have equal lengths here.
-void Lowering::check_unified(const Graph& callee, const std::vector<std::vector<ScalarId>>& argument_dims,
-                             const Node& node) {
-    std::unordered_map<int64_t, ScalarId> bound;
-    for (size_t p = 0; p < callee.params.size(); ++p) {
-        const ir::Shape& shape = callee.type(callee.params[p].value).shape;
-        for (size_t axis = 0; axis < shape.size(); ++axis) {
-            ScalarId have = argument_dims[p][axis];
-            ScalarId want = shape[axis].is_static() ? constant(shape[axis].size())
-                                                    : bound.emplace(shape[axis].code(), have).first->second;
-            check_equal(have, want,
-                        std::string(op_name(node.op)) + ": lengths %a and %b of operand " + std::to_string(p) +
-                            " do not match");
-        }
-    }
-}
-
-int Lowering::lower_region(const Graph& region, const std::vector<std::pair<int, int>>& same_shape) {
-    // A region sees the enclosing function's symbols; those that no parameter carries come as hidden parameters would,
-    // which regions do not have: they must be derivable, so a region is lowered like a function.
-    Lowering inner(region, module_, tables_, functions_);
-    inner.may_donate_ = false;
-    Program program = inner.run(same_shape);
-    program.name = graph_.name + "." + std::to_string(tables_.module().programs.size());
-    tables_.module().programs.push_back(std::move(program));
-    return static_cast<int>(tables_.module().programs.size()) - 1;
-}
-
-void Lowering::emit_if(const Node& node) {
-    std::vector<ValueId> operands(node.operands.begin() + 1, node.operands.end());
-    std::vector<std::vector<ScalarId>> argument_dims = all_dims(operands);
-    If step;
-    step.condition = scalar_of(node.operands[0]);
-    step.then_function = lower_region(*node.regions[0], {});
-    step.else_function = lower_region(*node.regions[1], {});
-    for (ValueId operand : operands) {
-        step.arguments.push_back(buffer_of(operand));
-    }
-    ScalarId then_workspace = callee_workspace(step.then_function, argument_dims, operands);
-    ScalarId else_workspace = callee_workspace(step.else_function, argument_dims, operands);
-    bool known = then_workspace >= 0 && else_workspace >= 0;
-    step.workspace = known ? later(Op::k_max, then_workspace, else_workspace) : -1;
-    for (uint32_t k = 0; k < node.result_count; ++k) {
-        std::vector<ScalarId> yes = result_dims(*node.regions[0], node.regions[0]->outputs[k], argument_dims, node);
-        std::vector<ScalarId> no = result_dims(*node.regions[1], node.regions[1]->outputs[k], argument_dims, node);
-        for (size_t axis = 0; axis < yes.size(); ++axis) {
-            if (yes[axis] != no[axis]) {
-                yes[axis] = compute(Op::k_select, {step.condition, yes[axis], no[axis]});
-            }
-        }
-        name_symbols(node.result(k), yes);
-        step.results.push_back(make_buffer_for(node.result(k)));
-        buffer_[node.result(k)] = step.results.back();
-    }
-    program_.steps.emplace_back(std::move(step));
-}
-
-// Long because it lists every field of one step in order.
-void Lowering::emit_loop(const Node& node) {
-    const Graph& body = *node.regions[0];
-    auto carried = static_cast<size_t>(node.integer("carried"));
-    bool may_stop = node.integer_or("while", 0) != 0;
-    Loop step;
-    step.trips = scalar_of(node.operands[0]);
-    program_.steps.emplace_back(
-        Check{Check::Kind::kInside, constant(0), step.trips, tables_.message("loop: a negative number of steps (%b)")});
-    std::vector<std::pair<int, int>> same_shape;
-    for (size_t i = 0; i < carried; ++i) {
-        same_shape.emplace_back(static_cast<int>(i), static_cast<int>(i) + 1);
-    }
-    step.body = lower_region(body, same_shape);
-    step.index = new_buffer(DType::kI64, {});
-    std::vector<std::vector<ScalarId>> argument_dims{{}};
-    for (size_t k = 1; k < node.operands.size(); ++k) {
-        argument_dims.push_back(dims_of(node.operands[k]));
-        BufferId buffer = buffer_of(node.operands[k]);
-        (k <= carried ? step.initial : step.invariants).push_back(buffer);
-    }
-    step.workspace = callee_workspace(step.body, argument_dims, {});
-    for (size_t i = 0; i < carried; ++i) {
-        ValueId result = node.result(static_cast<uint32_t>(i));
-        name_symbols(result, argument_dims[i + 1]);
-        step.finals.push_back(make_buffer_for(result));
-        step.ping.push_back(new_buffer(graph_.type(result).dtype, argument_dims[i + 1]));
-    }
-    std::vector<std::pair<ValueId, std::vector<ScalarId>>> cut;
-    for (size_t i = carried; i < node.result_count; ++i) {
-        ValueId result = node.result(static_cast<uint32_t>(i));
-        std::vector<ScalarId> dims = result_dims(body, body.outputs[i], argument_dims, node);
-        dims.insert(dims.begin(), step.trips);
-        if (may_stop) {
-            step.stacked.push_back(new_buffer(graph_.type(result).dtype, dims));
-            cut.emplace_back(result, dims);
-        } else {
-            name_symbols(result, dims);
-            step.stacked.push_back(make_buffer_for(result));
-            buffer_[result] = step.stacked.back();
-        }
-    }
-    if (may_stop) {
-        step.go_on = new_buffer(DType::kBool, {});
-        Scalar actual{Scalar::Kind::kActualTrips, DType::kI64};
-        step.actual = static_cast<ScalarId>(program_.scalars.size());
-        program_.scalars.push_back(std::move(actual));
-    }
-    for (size_t i = 0; i < carried; ++i) {
-        buffer_[node.result(static_cast<uint32_t>(i))] = step.finals[i];
-    }
-    std::vector<BufferId> stacked = step.stacked;
-    ScalarId actual = step.actual;
-    program_.steps.emplace_back(std::move(step));
-    for (size_t i = 0; i < cut.size(); ++i) {
-        cut[i].second[0] = actual;
-        name_symbols(cut[i].first, cut[i].second);
-        Buffer alias = program_.buffers[static_cast<size_t>(stacked[i])];
-        alias.shape = cut[i].second;
-        alias.alias_of = stacked[i];
-        program_.buffers.push_back(std::move(alias));
-        buffer_[cut[i].first] = static_cast<BufferId>(program_.buffers.size()) - 1;
-    }
 }
 
 }  // namespace ember::lower
