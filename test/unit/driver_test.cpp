@@ -5,10 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 
 #include "ember/text/parse.h"
+#include "runtime/thread_pool.h"
 
 namespace ember::driver {
 namespace {
@@ -124,6 +127,43 @@ TEST_F(DriverTest, SharedStateIsUpdatedInItsOwnMemory) {
     EXPECT_EQ(outputs.data[0], (std::vector<float>{10, 40, 90}));
     EXPECT_EQ(outputs.lengths[0], 3);
     EXPECT_EQ(w.data, (std::vector<float>{20, 60, 120}));
+}
+
+TEST_F(DriverTest, ReductionsOfEverythingDoNotDependOnTheNumberOfThreads) {
+    auto made = compile_or_load(parse(R"(func @f(%x: f32[n], %y: f32[n]) {
+      %product = mul(%x, %y)
+      %sum = reduce_sum(%product) {axes=[0]}
+      %most = reduce_max(%x) {axes=[0]}
+      %both = add(%sum, %most)
+      %one = const() {value=1} : i64[]
+      %all = reshape(%both, %one)
+      return %all, %product
+    })"),
+                                options());
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+    for (size_t length : {size_t{65537}, size_t{100003}, size_t{1000000}}) {
+        std::vector<float> values(length);
+        double wanted = 0;
+        for (size_t i = 0; i < length; ++i) {
+            values[i] = static_cast<float>((i * 7919) % 1000) * 0.37F - 150;
+            wanted += static_cast<double>(values[i]) * values[i];
+        }
+        wanted += *std::max_element(values.begin(), values.end());
+        Vector x(values);
+        Vector y(values);
+        const EmberTensor* inputs[] = {&x.tensor, &y.tensor};
+        std::set<float> found;
+        for (int threads : {1, 2, 3, 8}) {
+            runtime::set_thread_count(threads);
+            Outputs outputs;
+            ASSERT_TRUE((*made)->call(inputs, outputs.pointers.data(), Outputs::allocate, &outputs).ok());
+            found.insert(outputs.data[0].at(0));
+            EXPECT_EQ(outputs.data[1].back(), values.back() * values.back());
+        }
+        runtime::set_thread_count(0);
+        EXPECT_EQ(found.size(), 1);
+        EXPECT_NEAR(*found.begin(), wanted, wanted * 1e-5);
+    }
 }
 
 TEST_F(DriverTest, OneArtifactForEveryLength) {

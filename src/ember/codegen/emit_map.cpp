@@ -447,7 +447,8 @@ Value* Emitter::combine(Builder& b, Op op, DType dtype, Value* a, Value* x) {
     llvm::IRBuilderBase::FastMathFlagGuard guard(b);
     llvm::FastMathFlags flags = b.getFastMathFlags();
     flags.setAllowReassoc();
-    flags.setNoSignedZeros();
+    // A sum starts from 0 and is never -0; which of two zeros is the larger one, no order of a reduction says.
+    flags.setNoSignedZeros(op == Op::k_max || op == Op::k_min);
     b.setFastMathFlags(flags);
     switch (op) {
         case Op::k_add:

@@ -34,6 +34,16 @@ size_t count_nodes(const ir::Module& module) {
     return nodes;
 }
 
+/// Debug builds verify always, others where EMBER_VERIFY_PASSES is set, as all tests do.
+bool verifies_always() {
+#ifdef NDEBUG
+    static const bool asked = std::getenv("EMBER_VERIFY_PASSES") != nullptr;
+    return asked;
+#else
+    return true;
+#endif
+}
+
 ir::Module run_pass(const Pass& pass, ir::Module module, const Options& options) {
     static const bool timed = std::getenv("EMBER_TIME_PASSES") != nullptr;
     auto start = std::chrono::steady_clock::now();
@@ -43,7 +53,7 @@ ir::Module run_pass(const Pass& pass, ir::Module module, const Options& options)
         std::fprintf(stderr, "%-16.*s %8.3f ms %6zu functions %8zu nodes\n", static_cast<int>(pass.name.size()),
                      pass.name.data(), spent.count(), module.functions.size(), count_nodes(module));
     }
-    if (options.verify) {
+    if (options.verify || verifies_always()) {
         Status status = ir::verify(module);
         check(status.ok(), status.ok() ? "" : "after " + std::string(pass.name) + ": " + status.error().to_string());
     }

@@ -26,7 +26,8 @@ struct Options {
     bool verify = false;                     // check the module after each pass
 };
 
-/// Runs every pass that is not disabled. EMBER_TIME_PASSES=1 prints the milliseconds and node counts of each.
+/// Runs every pass that is not disabled. EMBER_TIME_PASSES=1 prints the milliseconds and node counts of each;
+/// EMBER_VERIFY_PASSES=1 is `verify` everywhere, and so is a debug build.
 ir::Module rewrite(ir::Module module, const Options& options = {});
 
 ir::Module inline_calls(ir::Module module);

@@ -312,7 +312,9 @@ class RandomGraph:
         if math.prod(lengths) > 20000:
             return None
         name = self.emit("broadcast", [value, *(self.number(n) for n in lengths)])
-        return value.replace(name=name, lengths=lengths, ones=tuple(n == 1 for n in more) + value.ones)
+        stretched = zip(lengths[len(more) :], value.ones, strict=True)
+        ones = tuple(n == 1 for n in more) + tuple(one and n == 1 for n, one in stretched)
+        return value.replace(name=name, lengths=lengths, ones=ones)
 
     def changed(self, value, name, axis, length, **more):
         lengths = (*value.lengths[:axis], length, *value.lengths[axis + 1 :])
