@@ -441,6 +441,27 @@ bool Plan::call_host(Frame& frame, const driver::HostRequest& request) const {
     return fine;
 }
 
+bool Plan::hand_over(Frame& frame, PyObject** results) const {
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+        if (outputs_[k].in_place_of >= 0) {
+            results[k] = Py_NewRef(frame.held[static_cast<size_t>(outputs_[k].in_place_of)]);
+        } else if (!settings_.object_outputs.empty() && settings_.object_outputs[k]) {
+            auto* handle = reinterpret_cast<PyArrayObject*>(frame.results[k]);
+            PyObject* object = object_of(frame, *static_cast<int64_t*>(PyArray_DATA(handle)));
+            if (object == nullptr) {
+                while (k-- > 0) {
+                    Py_CLEAR(results[k]);
+                }
+                return false;
+            }
+            results[k] = Py_NewRef(object);
+        } else {
+            results[k] = std::exchange(frame.results[k], nullptr);
+        }
+    }
+    return true;
+}
+
 bool Plan::run(PyObject* const* inputs, PyObject** results) const {
     Frame* frame = take_frame();
     if (!load_inputs(*frame, inputs) || !make_known_outputs(*frame)) {
@@ -486,26 +507,9 @@ bool Plan::run(PyObject* const* inputs, PyObject** results) const {
         give_back(frame);
         return false;
     }
-    for (size_t k = 0; k < outputs_.size(); ++k) {
-        if (outputs_[k].in_place_of >= 0) {
-            results[k] = Py_NewRef(frame->held[static_cast<size_t>(outputs_[k].in_place_of)]);
-        } else if (!settings_.object_outputs.empty() && settings_.object_outputs[k]) {
-            auto* handle = reinterpret_cast<PyArrayObject*>(frame->results[k]);
-            PyObject* object = object_of(*frame, *static_cast<int64_t*>(PyArray_DATA(handle)));
-            if (object == nullptr) {
-                while (k-- > 0) {
-                    Py_CLEAR(results[k]);
-                }
-                give_back(frame);
-                return false;
-            }
-            results[k] = Py_NewRef(object);
-        } else {
-            results[k] = std::exchange(frame->results[k], nullptr);
-        }
-    }
+    bool fine = hand_over(*frame, results);
     give_back(frame);
-    return true;
+    return fine;
 }
 
 }  // namespace ember::python

@@ -78,6 +78,8 @@ private:
     bool check_lengths(const Frame& frame) const;
     bool protect_in_place(Frame& frame) const;
     bool make_known_outputs(Frame& frame) const;
+    /// The results as new references.
+    bool hand_over(Frame& frame, PyObject** results) const;
     void raise_failure(Frame& frame, const Diagnostic& diagnostic) const;
     PyObject* object_of(const Frame& frame, int64_t handle) const;
     bool call_host(Frame& frame, const driver::HostRequest& request) const;

@@ -30,6 +30,8 @@ class Integer:
         if self._value is None:
             offset = self.t.const(self.offset)
             self._value = offset if self.base is None else self.t.one("add", self.base, offset)
+        if self.natural:
+            self.t.natural.add(self._value)
         return self._value
 
     def same(self, other):

@@ -48,36 +48,42 @@ def same(t, op, node, x):
 def reshape(t, op, node, x, lengths):
     parts = list(t.parts(lengths, op.ndim))
     known = node.inputs[1].data if isinstance(node.inputs[1], TensorConstant) else [None] * op.ndim
-    size = None
     static = node.outputs[0].type.shape
     parts = [t.const(s) if s is not None else p for s, p in zip(static, parts, strict=True)]
     if all(s is not None for s in static):
         return t.reshape(x, parts)
-    # A length of -1 is what is left over.
-    for axis in range(op.ndim):
-        if static[axis] is not None or (known[axis] is not None and known[axis] >= 0):
-            continue
-        if known[axis] is None and is_length(t, parts[axis], node.inputs[1]):
-            continue
-        size = total(t, t.lengths(x)) if size is None else size
-        others = total(t, [parts[k] for k in range(op.ndim) if k != axis])
-        divisor = t.one("max", t.one("abs", others), t.const(1))
-        rest = t.one("floor_div", size, divisor)
-        if known[axis] is None:
-            rest = t.one("select", t.one("eq", parts[axis], t.const(-1)), rest, parts[axis])
-        parts[axis] = rest
+    # A length of -1 is what is left over; there may be one.
+    left_over = [axis for axis in range(op.ndim) if parts[axis] not in t.natural]
+    size = total(t, t.lengths(x))
+    asked = list(parts)
+    for axis in left_over:
+        others = total(t, [asked[k] for k in range(op.ndim) if k != axis])
+        rest = t.one("floor_div", size, t.one("max", others, t.const(1)))
+        parts[axis] = rest if known[axis] == -1 else t.one("select", is_minus_one(t, asked[axis]), rest, asked[axis])
+    if len(left_over) > 1:
+        x = only_one_left_over(t, x, [asked[axis] for axis in left_over])
     return t.reshape(x, parts)
 
 
-def is_length(t, part, variable):
-    """Is this part of a vector of lengths surely not negative?"""
-    return False
+def is_minus_one(t, part):
+    return t.one("eq", part, t.const(-1))
+
+
+def only_one_left_over(t, x, parts):
+    count = t.const(0)
+    for part in parts:
+        count = t.one("add", count, t.cast(is_minus_one(t, part), "int64"))
+    return t.check(x, t.one("le", count, t.const(1)), ValueError, "can only specify one unknown dimension")
 
 
 def total(t, lengths):
     product = t.const(1)
+    natural = True
     for length in lengths:
+        natural = natural and length in t.natural
         product = t.one("mul", product, length)
+    if natural:
+        t.natural.add(product)
     return product
 
 

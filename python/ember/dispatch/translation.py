@@ -75,6 +75,7 @@ class Translation:
         self.node = None  # the node being translated
         self._bound = {}  # number of a constant -> value
         self._literals = {}
+        self.natural = set()  # int64 scalars that are surely not negative
         self._parts = {}  # value of an int vector -> the scalars it is made of
 
     # --- values
@@ -142,7 +143,12 @@ class Translation:
 
     def const(self, number, dtype="int64"):
         """A scalar constant."""
-        return self.b.integer(number) if dtype == "int64" else self.literal(np.asarray(number, dtype=dtype))
+        if dtype != "int64":
+            return self.literal(np.asarray(number, dtype=dtype))
+        value = self.b.integer(number)
+        if number >= 0:
+            self.natural.add(value)
+        return value
 
     # --- nodes
     def one(self, op, *operands, **attributes):
@@ -165,10 +171,12 @@ class Translation:
 
     def length(self, value, axis):
         """The length of an axis, an int64 scalar."""
-        return self.b.length(value, axis)
+        length = self.b.length(value, axis)
+        self.natural.add(length)
+        return length
 
     def lengths(self, value):
-        return [self.b.length(value, axis) for axis in range(self.b.rank(value))]
+        return [self.length(value, axis) for axis in range(self.b.rank(value))]
 
     def reshape(self, value, lengths):
         return self.b.one("reshape", (value, *lengths))

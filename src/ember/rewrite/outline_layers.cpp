@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "ember/ir/append.h"
 #include "ember/rewrite/passes.h"
@@ -70,6 +71,9 @@ public:
 
     /// Are all occurrences equal but for their symbols, and those in a one-to-one way?
     bool is_sound() const {
+        if (!lengths_are_arguments()) {
+            return false;
+        }
         for (size_t k = 0; k < repeats_.count; ++k) {
             if (!is_like_first(k)) {
                 return false;
@@ -264,6 +268,24 @@ private:
                 }
             }
         }
+    }
+
+    /// Does the caller know every length of the results from the arguments?
+    bool lengths_are_arguments() const {
+        std::set<int64_t> known;
+        for (ValueId argument : arguments_[0]) {
+            for (ir::Dim dim : graph_.type(argument).shape) {
+                known.insert(dim.code());
+            }
+        }
+        for (auto [position, result] : results_) {
+            for (ir::Dim dim : graph_.type(node(position, 0).result(result)).shape) {
+                if (dim.is_symbol() && !known.contains(dim.code())) {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     bool is_like_first(size_t k) const {
