@@ -1,6 +1,6 @@
 // Results whose lengths only the step that makes them knows: of functions of the host, and of callees and regions. The
 // step gives memory and lengths; lengths that the types know are checked, the others become known.
-// Tests: test/filetests/run/host.ember, test/unit/driver_test.cpp.
+// Tests: test/filetests/run/host.ember, test/unit/host_test.cpp.
 #include <algorithm>
 
 #include "ember/lower/lowering.h"
