@@ -75,7 +75,8 @@ std::optional<ir::Graph> find_example(const CompiledRule& rule) {
 }
 
 std::string_view exactness(rewrite::Fp fp) {
-    static constexpr std::string_view kNames[] = {"exact", "no signed zeros", "reassociates", "contracts", "improves"};
+    static constexpr std::string_view kNames[] = {"exact",     "no signed zeros", "reassociates",
+                                                  "contracts", "improves",        "forgives"};
     return kNames[static_cast<size_t>(fp)];
 }
 

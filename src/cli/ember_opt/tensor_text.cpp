@@ -178,7 +178,7 @@ bool agree(double expected, double found, Tolerance tolerance) {
         return std::isnan(expected) && std::isnan(found);
     }
     if (expected == found) {
-        return expected != 0 || std::signbit(expected) == std::signbit(found);
+        return expected != 0 || !tolerance.zero_signs || std::signbit(expected) == std::signbit(found);
     }
     double bound = tolerance.relative * std::max(std::fabs(expected), std::fabs(found)) + tolerance.absolute;
     return std::isfinite(expected) && std::isfinite(found) && std::fabs(expected - found) <= bound;

@@ -23,6 +23,7 @@ inline constexpr int64_t kMaxShown = 64;
 struct Tolerance {
     double relative = 0;
     double absolute = 0;
+    bool zero_signs = true;  // is -0 another number than 0?
 };
 /// What two correct implementations may differ by.
 Tolerance default_tolerance(ir::DType dtype);

@@ -14,8 +14,8 @@ namespace {
 
 using Sizes = std::map<std::string, int64_t>;
 
-/// Rules may reassociate.
-constexpr Tolerance kLoose = {1e-4, 1e-5};
+/// Rules may reassociate, and lose the sign of a zero.
+constexpr Tolerance kLoose = {1e-4, 1e-5, false};
 
 /// "n=4 m=5"
 Sizes parse_sizes(std::string_view text) {

@@ -18,6 +18,7 @@ enum class Fp : uint8_t {
     kReassociates,   // in real numbers the same; other roundings; NaN and infinities stay
     kContracts,      // rounded fewer times
     kImproves,       // as kContracts, and right where the original overflows or cancels
+    kForgives,       // as kImproves, and a number where the original is none: 0*inf, 0/0 or inf/inf
 };
 
 struct Rule {
