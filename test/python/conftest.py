@@ -9,6 +9,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# PyTensor's own inner functions stay in Python: compiling them to C would take seconds each. Read when it is imported.
+os.environ.setdefault("PYTENSOR_FLAGS", "cxx=")
+
 
 @pytest.fixture(scope="session")
 def root() -> Path:
