@@ -1,4 +1,5 @@
 // `ember-opt ops --json`: the op table for tools in other languages.
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/ember_opt/commands.h"
@@ -10,9 +11,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view kind_name(ir::OpKind kind) {
-    static constexpr std::string_view kNames[] = {"map",    "cast",     "source", "scalar",  "reduce", "arg_reduce",
-                                                  "scan",   "contract", "view",   "pad",     "concat", "split",
-                                                  "gather", "scatter",  "update", "control", "assert", "host"};
+    static constexpr std::string_view kNames[] = {
+        "map",    "cast",  "source", "scalar",  "reduce", "arg_reduce", "scan", "contract", "view",   "pad",
+        "concat", "split", "gather", "scatter", "update", "sort",       "find", "control",  "assert", "host"};
+    static_assert(std::size(kNames) == static_cast<size_t>(ir::OpKind::kHost) + 1);
     return kNames[static_cast<size_t>(kind)];
 }
 
