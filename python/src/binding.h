@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "ember/driver/driver.h"
 #include "ember/ir/dtype.h"
 #include "ember/support/result.h"
 
@@ -26,6 +27,9 @@ T unwrap(Result<T> result) {
     }
     return std::move(result).value();
 }
+
+/// How an executable came about, as a dict.
+nb::dict origin_dict(const driver::Origin& origin);
 
 /// "float32" or "f32"; ValueError for a name that is neither.
 ir::DType dtype_of(std::string_view name);

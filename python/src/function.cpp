@@ -53,27 +53,6 @@ private:
     std::recursive_mutex* mutex_;
 };
 
-/// Puts the results after the returned ones into their cells and gives the others back. Takes over all references.
-PyObject* finish(const Function& function, PyObject** results) {
-    Py_ssize_t returned = function.returned < 0 ? 1 : function.returned;
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(function.updated); ++k) {
-        // The cells were checked when the function was made.
-        PyList_SetItem(PyTuple_GET_ITEM(function.updated, k), 0, results[returned + k]);
-    }
-    if (function.returned < 0) {
-        return results[0];
-    }
-    PyObject* list = PyList_New(returned);
-    for (Py_ssize_t k = 0; k < returned; ++k) {
-        if (list != nullptr) {
-            PyList_SET_ITEM(list, k, results[k]);
-        } else {
-            Py_DECREF(results[k]);
-        }
-    }
-    return list;
-}
-
 /// `given`: as many as the function takes, converted; borrowed.
 PyObject* run(const Function& function, PyObject* const* given) {
     const Plan& plan = **function.plan;
@@ -81,30 +60,18 @@ PyObject* run(const Function& function, PyObject* const* given) {
     Pointers inputs(plan.inputs());
     auto count = static_cast<size_t>(function.given);
     std::copy(given, given + count, inputs.data());
-    for (size_t k = count; k < plan.inputs(); ++k) {
-        inputs[k] = cell_value(function.cells, k - count);
-        if (inputs[k] == nullptr) {
-            return nullptr;
-        }
-    }
     Pointers results(plan.outputs());
-    return plan.run(inputs.data(), results.data()) ? finish(function, results.data()) : nullptr;
+    if (!read_cells(function.cells, inputs.data() + count) || !plan.run(inputs.data(), results.data())) {
+        return nullptr;
+    }
+    return hand_out(results.data(), function.returned, function.updated);
 }
 
 /// Through `_inputs(arguments, keywords)`, which gives a tuple of converted inputs or raises.
 PyObject* convert_and_run(PyObject* self, PyObject* const* args, size_t given, PyObject* names) {
-    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(given)));
-    nb::object keywords = nb::steal(PyDict_New());
+    auto [tuple, keywords] = packed(args, given, names);
     if (!tuple.is_valid() || !keywords.is_valid()) {
         return nullptr;
-    }
-    for (size_t k = 0; k < given; ++k) {
-        PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(k), Py_NewRef(args[k]));
-    }
-    for (Py_ssize_t k = 0; names != nullptr && k < PyTuple_GET_SIZE(names); ++k) {
-        if (PyDict_SetItem(keywords.ptr(), PyTuple_GET_ITEM(names, k), args[given + static_cast<size_t>(k)]) < 0) {
-            return nullptr;
-        }
     }
     nb::object inputs = nb::steal(PyObject_CallMethod(self, "_inputs", "OO", tuple.ptr(), keywords.ptr()));
     if (!inputs.is_valid()) {
@@ -114,20 +81,13 @@ PyObject* convert_and_run(PyObject* self, PyObject* const* args, size_t given, P
         PyErr_SetString(PyExc_TypeError, "_inputs() gives a tuple of all inputs");
         return nullptr;
     }
-    Pointers converted(static_cast<size_t>(as_function(self)->given));
-    for (Py_ssize_t k = 0; k < as_function(self)->given; ++k) {
-        converted[static_cast<size_t>(k)] = PyTuple_GET_ITEM(inputs.ptr(), k);
-    }
-    return run(*as_function(self), converted.data());
+    return run(*as_function(self), PySequence_Fast_ITEMS(inputs.ptr()));
 }
 
 PyObject* function_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
     const Function& function = *as_function(self);
     auto given = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-    bool fine = static_cast<Py_ssize_t>(given) == function.given && (names == nullptr || PyTuple_GET_SIZE(names) == 0);
-    for (size_t k = 0; fine && k < given; ++k) {
-        fine = (*function.plan)->fits(k, args[k]) && (*function.plan)->has_static_lengths(k, args[k]);
-    }
+    bool fine = static_cast<Py_ssize_t>(given) == function.given && (*function.plan)->takes(args, given, names);
     return fine ? run(function, args) : convert_and_run(self, args, given, names);
 }
 

@@ -4,7 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <mutex>
 #include <unordered_map>
 
 #include "binding.h"
@@ -142,51 +141,12 @@ private:
     ir::GraphBuilder builder_;
 };
 
-/// Executables that this process has loaded, by key: copies of a function share them.
-struct Loaded {
-    std::mutex mutex;
-    std::unordered_map<std::string, std::weak_ptr<const driver::Executable>> by_key;
-};
-
-Loaded& loaded() {
-    static auto* table = new Loaded;  // functions may outlive the end of main
-    return *table;
-}
-
 std::shared_ptr<const driver::Executable> compile(const ir::Module& module, const driver::Options& options) {
-    nb::gil_scoped_release released;
-    Result<KeyDocument> document = driver::key_document(module, options);
-    std::string key = document.ok() ? document.value().key().hex() : std::string();
-    {
-        std::lock_guard lock(loaded().mutex);
-        if (auto known = loaded().by_key.find(key); known != loaded().by_key.end()) {
-            if (std::shared_ptr<const driver::Executable> alive = known->second.lock()) {
-                return alive;
-            }
-        }
-    }
-    auto made = driver::compile_or_load(module, options);
-    if (!made.ok()) {
-        nb::gil_scoped_acquire acquired;
-        raise(made.error());
-    }
-    std::lock_guard lock(loaded().mutex);
-    loaded().by_key[key] = made.value();
-    return made.value();
-}
-
-nb::dict origin_of(const driver::Executable& executable) {
-    const driver::Origin& origin = executable.origin();
-    nb::dict result;
-    result["status"] = std::string(outcome_name(origin.status));
-    result["reason"] = std::string(reason_name(origin.reason));
-    result["key"] = origin.key.hex();
-    result["compile_s"] = origin.compile_seconds;
-    result["load_s"] = origin.load_seconds;
-    result["kernels"] = origin.kernels;
-    result["llvm_modules"] = origin.llvm_modules;
-    result["artifact_bytes"] = origin.artifact_bytes;
-    return result;
+    auto made = [&] {
+        nb::gil_scoped_release released;
+        return driver::compile_or_share(module, options);
+    }();
+    return unwrap(std::move(made));
 }
 
 driver::Options options_of(const std::string& cpu, const std::vector<std::string>& disabled_passes) {
@@ -217,6 +177,19 @@ std::string emit(const ir::Module& module, const std::string& stage, const drive
 
 }  // namespace
 
+nb::dict origin_dict(const driver::Origin& origin) {
+    nb::dict result;
+    result["status"] = std::string(outcome_name(origin.status));
+    result["reason"] = std::string(reason_name(origin.reason));
+    result["key"] = origin.key.hex();
+    result["compile_s"] = origin.compile_seconds;
+    result["load_s"] = origin.load_seconds;
+    result["kernels"] = origin.kernels;
+    result["llvm_modules"] = origin.llvm_modules;
+    result["artifact_bytes"] = origin.artifact_bytes;
+    return result;
+}
+
 void bind_graph(nb::module_& module) {
     nb::class_<ir::Graph>(module, "Graph", "A finished function or region.");
     nb::class_<ir::Module>(module, "Module", "Functions; the first one is the entry.")
@@ -240,7 +213,7 @@ void bind_graph(nb::module_& module) {
             nb::arg("cpu") = "", nb::arg("disabled_passes") = std::vector<std::string>(),
             "The executable, compiled or found compiled.");
     nb::class_<driver::Executable>(module, "Executable", "Loaded code; immutable and re-entrant.")
-        .def_prop_ro("origin", &origin_of);
+        .def_prop_ro("origin", [](const driver::Executable& self) { return origin_dict(self.origin()); });
     nb::class_<Builder>(module, "Builder", "Makes a graph, node by node; values are numbers.")
         .def(nb::init<const std::string&, const ir::Module*>(), nb::arg("name") = "main",
              nb::arg("module").none() = nb::none(), nb::keep_alive<1, 3>())

@@ -178,14 +178,7 @@ nb::dict Llm::config() const {
 nb::list Llm::origins() const {
     nb::list result;
     for (const driver::Origin& origin : session_->origins()) {
-        nb::dict row;
-        row["status"] = std::string(outcome_name(origin.status));
-        row["reason"] = std::string(reason_name(origin.reason));
-        row["key"] = origin.key.hex();
-        row["compile_s"] = origin.compile_seconds;
-        row["load_s"] = origin.load_seconds;
-        row["llvm_modules"] = origin.llvm_modules;
-        result.append(row);
+        result.append(origin_dict(origin));
     }
     return result;
 }

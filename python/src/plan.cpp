@@ -20,14 +20,14 @@ bool is_plain(PyArrayObject* array) {
 }
 
 /// The same numbers as a plain array of this type; a new reference. Only casts that lose nothing.
-PyObject* plain_array(PyObject* object, int type_number, int rank) {
+PyObject* plain_array(PyObject* object, int type_number) {
     if (!PyArray_Check(object)) {
         // A scalar or a list: as NumPy reads it.
         PyObject* made = PyArray_FROM_O(object);
         if (made == nullptr) {
             return nullptr;
         }
-        PyObject* plain = plain_array(made, type_number, rank);
+        PyObject* plain = plain_array(made, type_number);
         Py_DECREF(made);
         return plain;
     }
@@ -40,19 +40,9 @@ void describe(PyArrayObject* array, EmberTensor& tensor) {
     tensor.shape = reinterpret_cast<int64_t*>(PyArray_DIMS(array));
 }
 
-int numpy_type_of(uint8_t code, uint8_t bits) {
-    static const std::pair<std::pair<int, int>, int> kTypes[] = {
-        {{6, 8}, NPY_BOOL},       {{0, 8}, NPY_INT8},         {{0, 16}, NPY_INT16},   {{0, 32}, NPY_INT32},
-        {{0, 64}, NPY_INT64},     {{1, 8}, NPY_UINT8},        {{1, 16}, NPY_UINT16},  {{1, 32}, NPY_UINT32},
-        {{1, 64}, NPY_UINT64},    {{2, 16}, NPY_FLOAT16},     {{2, 32}, NPY_FLOAT32}, {{2, 64}, NPY_FLOAT64},
-        {{5, 64}, NPY_COMPLEX64}, {{5, 128}, NPY_COMPLEX128},
-    };
-    for (const auto& [type, number] : kTypes) {
-        if (type.first == code && type.second == bits) {
-            return number;
-        }
-    }
-    return NPY_NOTYPE;
+/// NumPy's type number of a tensor of the artifact.
+int numpy_type(const EmberTensor& tensor) {
+    return ember::python::numpy_type(*ir::dtype_of_dlpack(tensor.dtype_code, tensor.dtype_bits));
 }
 
 bool overlap(PyArrayObject* a, PyArrayObject* b) {
@@ -69,13 +59,12 @@ struct Plan::Frame {
     std::vector<const EmberTensor*> param_pointers;
     std::vector<EmberTensor> outs;
     std::vector<EmberTensor*> out_pointers;
-    std::vector<int64_t> shapes;                // room for all outputs' shapes
-    std::vector<PyObject*> held;                // by input: the array that is read
-    std::vector<PyObject*> results;             // by output: the array that is written
-    std::vector<int64_t> handles;               // by input: the handle's memory
-    std::vector<PyObject*> objects;             // of this call, by handle
-    std::vector<std::unique_ptr<char[]>> kept;  // what host calls gave
-    PyThreadState* thread = nullptr;            // while the GIL is released
+    std::vector<int64_t> shapes;      // room for all outputs' shapes
+    std::vector<PyObject*> held;      // by input: the array that is read
+    std::vector<PyObject*> results;   // by output: the array that is written
+    std::vector<int64_t> handles;     // by input: the handle's memory
+    std::vector<PyObject*> objects;   // of this call, by handle
+    PyThreadState* thread = nullptr;  // while the GIL is released
     const Plan* plan = nullptr;
     bool raised = false;
     PyObject* error = nullptr;  // what a host function raised
@@ -158,29 +147,21 @@ Plan::Frame* Plan::take_frame() const {
     auto* frame = new Frame;
     frame->plan = this;
     size_t params = settings_.executable->parameters().size();
-    auto tensor = [](const ir::TensorType& type) {
-        EmberTensor made{};
-        auto [code, bits] = driver::dlpack_type(type.dtype);
-        made.device_type = 1;
-        made.ndim = type.rank();
-        made.dtype_code = code;
-        made.dtype_bits = bits;
-        made.dtype_lanes = 1;
-        return made;
-    };
     size_t room = 0;
     for (const ir::TensorType& type : settings_.executable->parameters()) {
-        frame->params.push_back(tensor(type));
+        frame->params.push_back(driver::make_tensor(type.dtype, {}, nullptr));
+        frame->params.back().ndim = type.rank();  // the shape is each array's own
     }
     for (const ir::TensorType& type : settings_.executable->outputs()) {
-        frame->outs.push_back(tensor(type));
         room += type.shape.size();
     }
-    frame->shapes.resize(room + 1);
-    room = 0;
+    frame->shapes.resize(room);
+    int64_t* shape = frame->shapes.data();
+    for (const ir::TensorType& type : settings_.executable->outputs()) {
+        frame->outs.push_back(driver::make_tensor(type.dtype, {shape, type.shape.size()}, nullptr));
+        shape += type.shape.size();
+    }
     for (EmberTensor& out : frame->outs) {
-        out.shape = frame->shapes.data() + room;
-        room += static_cast<size_t>(out.ndim);
         frame->out_pointers.push_back(&out);
     }
     for (size_t k = 0; k < params; ++k) {
@@ -202,7 +183,6 @@ void Plan::give_back(Frame* frame) const {
         }
     }
     frame->objects.clear();
-    frame->kept.clear();
     frame->raised = false;
     spares_.push_back(frame);
 }
@@ -225,6 +205,18 @@ bool Plan::has_static_lengths(size_t input, PyObject* array) const {
     return true;
 }
 
+bool Plan::takes(PyObject* const* arguments, size_t count, PyObject* keywords) const {
+    if (keywords != nullptr && PyTuple_GET_SIZE(keywords) != 0) {
+        return false;
+    }
+    for (size_t k = 0; k < count; ++k) {
+        if (!fits(k, arguments[k]) || !has_static_lengths(k, arguments[k])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool Plan::load_input(Frame& frame, size_t k, PyObject* object) const {
     if (!settings_.object_inputs.empty() && settings_.object_inputs[k]) {
         frame.handles[k] = static_cast<int64_t>(frame.objects.size());
@@ -235,7 +227,7 @@ bool Plan::load_input(Frame& frame, size_t k, PyObject* object) const {
     if (fits(k, object)) {
         frame.held[k] = Py_NewRef(object);
     } else {
-        frame.held[k] = plain_array(object, type_numbers_[k], ranks_[k]);
+        frame.held[k] = plain_array(object, type_numbers_[k]);
         if (frame.held[k] == nullptr) {
             return false;
         }
@@ -358,8 +350,7 @@ PyObject* Plan::host_arguments(const Frame& frame, size_t function, const driver
         if (settings_.host_object_inputs[function][k]) {
             value = Py_XNewRef(object_of(frame, *static_cast<const int64_t*>(input.data)));
         } else {
-            value = PyArray_SimpleNew(input.ndim, reinterpret_cast<npy_intp*>(input.shape),
-                                      numpy_type_of(input.dtype_code, input.dtype_bits));
+            value = PyArray_SimpleNew(input.ndim, reinterpret_cast<npy_intp*>(input.shape), numpy_type(input));
             if (value != nullptr) {
                 auto* array = reinterpret_cast<PyArrayObject*>(value);
                 if (PyArray_NBYTES(array) > 0) {
@@ -378,7 +369,7 @@ PyObject* Plan::host_arguments(const Frame& frame, size_t function, const driver
 }
 
 bool Plan::take_host_result(PyObject* result, EmberTensor& output, const driver::HostRequest& request) const {
-    int type = numpy_type_of(output.dtype_code, output.dtype_bits);
+    int type = numpy_type(output);
     PyArray_Descr* descr = PyArray_DescrFromType(type);  // taken over below
     PyObject* plain = PyArray_FromAny(result, descr, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST, nullptr);
     if (plain == nullptr) {

@@ -43,10 +43,8 @@ public:
     /// `inputs`: borrowed; `results`: new references. False with a Python error set, and no result is made. The GIL is
     /// held; it is released while compiled code runs.
     bool run(PyObject* const* inputs, PyObject** results) const;
-    /// Would run() take this object as it is, without a copy?
-    bool fits(size_t input, PyObject* object) const;
-    /// Has an array that fits() the lengths that its type states?
-    bool has_static_lengths(size_t input, PyObject* array) const;
+    /// Would run() take these as its first inputs, as they are and without keywords?
+    bool takes(PyObject* const* arguments, size_t count, PyObject* keywords) const;
     int traverse(visitproc visit, void* arg) const;
 
 private:
@@ -71,6 +69,10 @@ private:
         std::vector<KnownLength> lengths;
     };
 
+    /// Would run() take this object without a copy?
+    bool fits(size_t input, PyObject* object) const;
+    /// Has an array that fits() the lengths that its type states?
+    bool has_static_lengths(size_t input, PyObject* array) const;
     Frame* take_frame() const;
     void give_back(Frame* frame) const;
     bool load_inputs(Frame& frame, PyObject* const* inputs) const;

@@ -24,24 +24,10 @@ struct Vm {
 PyObject* run_cells(const Plan& plan, PyObject* cells) {
     Pointers inputs(plan.inputs());
     Pointers results(plan.outputs());
-    for (size_t k = 0; k < plan.inputs(); ++k) {
-        inputs[k] = cell_value(cells, k);
-        if (inputs[k] == nullptr) {
-            return nullptr;
-        }
-    }
-    if (!plan.run(inputs.data(), results.data())) {
+    if (!read_cells(cells, inputs.data()) || !plan.run(inputs.data(), results.data())) {
         return nullptr;
     }
-    PyObject* list = PyList_New(static_cast<Py_ssize_t>(plan.outputs()));
-    for (size_t k = 0; k < plan.outputs(); ++k) {
-        if (list != nullptr) {
-            PyList_SET_ITEM(list, static_cast<Py_ssize_t>(k), results[k]);
-        } else {
-            Py_DECREF(results[k]);
-        }
-    }
-    return list;
+    return list_of(results.data(), static_cast<Py_ssize_t>(plan.outputs()));
 }
 
 PyObject* vm_call(PyObject* self, PyObject* const*, size_t nargsf, PyObject* names) {
@@ -147,65 +133,26 @@ Quick* quick_of(PyObject* self) {
 }
 
 /// The class's own __call__.
-PyObject* slow_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
-    Py_ssize_t given = PyVectorcall_NARGS(nargsf);
-    PyObject* tuple = PyTuple_New(given);
-    PyObject* keywords = names == nullptr ? nullptr : PyDict_New();
-    bool fine = tuple != nullptr && (names == nullptr || keywords != nullptr);
-    for (Py_ssize_t k = 0; fine && k < given; ++k) {
-        PyTuple_SET_ITEM(tuple, k, Py_NewRef(args[k]));
-    }
-    for (Py_ssize_t k = 0; fine && names != nullptr && k < PyTuple_GET_SIZE(names); ++k) {
-        fine = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, k), args[given + k]) == 0;
-    }
-    PyObject* result = fine ? Py_TYPE(self)->tp_call(self, tuple, keywords) : nullptr;
-    Py_XDECREF(tuple);
-    Py_XDECREF(keywords);
-    return result;
+PyObject* slow_call(PyObject* self, PyObject* const* args, size_t given, PyObject* names) {
+    auto [tuple, keywords] = packed(args, given, names);
+    return tuple.is_valid() && keywords.is_valid() ? Py_TYPE(self)->tp_call(self, tuple.ptr(), keywords.ptr())
+                                                   : nullptr;
 }
 
 PyObject* quick_call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
     Quick* quick = quick_of(self);
     const Plan& plan = **quick->plan;
-    Py_ssize_t given = PyVectorcall_NARGS(nargsf);
-    if (given != quick->explicit_inputs || (names != nullptr && PyTuple_GET_SIZE(names) != 0)) {
-        return slow_call(self, args, nargsf, names);
+    auto given = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+    if (given != static_cast<size_t>(quick->explicit_inputs) || !plan.takes(args, given, names)) {
+        return slow_call(self, args, given, names);
     }
     Pointers inputs(plan.inputs());
-    for (Py_ssize_t k = 0; k < given; ++k) {
-        if (!plan.fits(static_cast<size_t>(k), args[k]) || !plan.has_static_lengths(static_cast<size_t>(k), args[k])) {
-            return slow_call(self, args, nargsf, names);
-        }
-        inputs[static_cast<size_t>(k)] = args[k];
-    }
-    for (size_t k = static_cast<size_t>(given); k < plan.inputs(); ++k) {
-        inputs[k] = cell_value(quick->cells, k - static_cast<size_t>(given));
-        if (inputs[k] == nullptr) {
-            return nullptr;
-        }
-    }
+    std::copy(args, args + given, inputs.data());
     Pointers results(plan.outputs());
-    if (!plan.run(inputs.data(), results.data())) {
-        // Once more the slow way: its errors say which node it was.
-        return PyErr_ExceptionMatches(PyExc_Exception) && plan.settings().host.empty() && quick->updated == nullptr
-                   ? (PyErr_Clear(), slow_call(self, args, nargsf, names))
-                   : nullptr;
+    if (!read_cells(quick->cells, inputs.data() + given) || !plan.run(inputs.data(), results.data())) {
+        return nullptr;
     }
-    Py_ssize_t returned = quick->returned < 0 ? 1 : quick->returned;
-    if (quick->updated != nullptr) {
-        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(quick->updated); ++k) {
-            PyObject* cell = PyTuple_GET_ITEM(quick->updated, k);
-            PyList_SetItem(cell, 0, results[static_cast<size_t>(returned + k)]);
-        }
-    }
-    if (quick->returned < 0) {
-        return results[0];
-    }
-    PyObject* list = PyList_New(returned);
-    for (Py_ssize_t k = 0; k < returned; ++k) {
-        PyList_SET_ITEM(list, k, results[static_cast<size_t>(k)]);
-    }
-    return list;
+    return hand_out(results.data(), quick->returned, quick->updated);
 }
 
 /// arm(function, plan, cells, updated, explicit_inputs, returned)

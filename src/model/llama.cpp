@@ -260,19 +260,6 @@ private:
     Dim total_dim_;
 };
 
-/// A tensor as an artifact takes it.
-void set_tensor(EmberTensor& tensor, DType dtype, void* data, std::vector<int64_t>& shape) {
-    auto [code, bits] = driver::dlpack_type(dtype);
-    tensor = {};
-    tensor.data = data;
-    tensor.device_type = 1;
-    tensor.ndim = static_cast<int32_t>(shape.size());
-    tensor.dtype_code = code;
-    tensor.dtype_bits = bits;
-    tensor.dtype_lanes = 1;
-    tensor.shape = shape.data();
-}
-
 }  // namespace
 
 LlamaGraph make_llama_graph(const LlamaConfig& config, const LlamaGraphOptions& options) {
@@ -344,20 +331,21 @@ Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const G
     m.shapes.resize(count);
     m.tensors.resize(count);
     m.shapes[0] = {0};
-    set_tensor(m.tensors[1], DType::kI64, &m.position, m.shapes[1]);
+    m.tensors[1] = driver::make_tensor(DType::kI64, m.shapes[1], &m.position);
     for (size_t i = 0; i < cache_count; ++i) {
         m.shapes[2 + i] = {config.head_count_kv, s->context_, config.head_dim};
-        set_tensor(m.tensors[2 + i], DType::kF32, m.caches[i]->data, m.shapes[2 + i]);
+        m.tensors[2 + i] = driver::make_tensor(DType::kF32, m.shapes[2 + i], m.caches[i]->data);
     }
     for (size_t i = 0; i < s->weights_.size(); ++i) {
         const GgufTensor* tensor = s->weights_[i];
         size_t at = 2 + cache_count + i;
         if (tensor == nullptr) {
             m.shapes[at] = {static_cast<int64_t>(s->inverse_frequencies_.size())};
-            set_tensor(m.tensors[at], DType::kF32, s->inverse_frequencies_.data(), m.shapes[at]);
+            m.tensors[at] = driver::make_tensor(DType::kF32, m.shapes[at], s->inverse_frequencies_.data());
         } else {
             m.shapes[at] = tensor->shape;
-            set_tensor(m.tensors[at], dtype_of_weight(*tensor), const_cast<std::byte*>(tensor->data), m.shapes[at]);
+            m.tensors[at] =
+                driver::make_tensor(dtype_of_weight(*tensor), m.shapes[at], const_cast<std::byte*>(tensor->data));
         }
     }
     for (const EmberTensor& tensor : m.tensors) {
@@ -366,7 +354,7 @@ Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const G
     m.output_shapes.resize(1 + cache_count, std::vector<int64_t>(3));
     m.results.resize(1 + cache_count);
     for (size_t i = 0; i < m.results.size(); ++i) {
-        set_tensor(m.results[i], DType::kF32, nullptr, m.output_shapes[i]);
+        m.results[i] = driver::make_tensor(DType::kF32, m.output_shapes[i], nullptr);
         m.outputs.push_back(&m.results[i]);
         bool in_place = i == 0 || (s->prefill_->in_place(i) >= 0 && s->decode_->in_place(i) >= 0);
         check(in_place, "caches are updated in place");
@@ -378,7 +366,7 @@ Status LlamaSession::call(const driver::Executable& function, std::span<const in
     Memory& m = *memory_;
     m.shapes[0] = {static_cast<int64_t>(tokens.size())};
     m.position = position_;
-    set_tensor(m.tensors[0], DType::kI32, const_cast<int32_t*>(tokens.data()), m.shapes[0]);
+    m.tensors[0] = driver::make_tensor(DType::kI32, m.shapes[0], const_cast<int32_t*>(tokens.data()));
     auto allocate = [](void* host, int32_t, int64_t) -> void* { return static_cast<Memory*>(host)->logits.data(); };
     EMBER_CHECKED(function.call(m.inputs.data(), m.outputs.data(), allocate, &m));
     position_ += static_cast<int64_t>(tokens.size());

@@ -123,14 +123,7 @@ Code load(std::string_view text, const std::string& level) {
 std::vector<float> run(const Code& code, std::vector<float>& input, int64_t n, int64_t m) {
     int64_t shape[] = {n, m};
     int64_t result_shape[] = {0, 0};
-    EmberTensor given{};
-    given.data = input.data();
-    given.device_type = 1;
-    given.ndim = 2;
-    given.dtype_code = 2;
-    given.dtype_bits = 32;
-    given.dtype_lanes = 1;
-    given.shape = shape;
+    EmberTensor given = driver::make_tensor(ir::DType::kF32, shape, input.data());
     EmberTensor taken{};
     taken.ndim = static_cast<int32_t>(code->outputs()[0].rank());
     taken.shape = result_shape;

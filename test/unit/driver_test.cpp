@@ -53,13 +53,7 @@ struct Vector {
     EmberTensor tensor{};
 
     explicit Vector(std::vector<float> values) : data(std::move(values)), length(static_cast<int64_t>(data.size())) {
-        tensor.data = data.data();
-        tensor.device_type = 1;
-        tensor.ndim = 1;
-        tensor.dtype_code = 2;
-        tensor.dtype_bits = 32;
-        tensor.dtype_lanes = 1;
-        tensor.shape = &length;
+        tensor = make_tensor(ir::DType::kF32, {&length, 1}, data.data());
     }
     Vector(const Vector&) = delete;
 };

@@ -25,15 +25,7 @@ struct Tensor {
     std::vector<int64_t> shape;
     EmberTensor tensor{};
 
-    void describe() {
-        tensor.data = floats.data();
-        tensor.device_type = 1;
-        tensor.ndim = static_cast<int32_t>(shape.size());
-        tensor.dtype_code = 2;
-        tensor.dtype_bits = 32;
-        tensor.dtype_lanes = 1;
-        tensor.shape = shape.data();
-    }
+    void describe() { tensor = make_tensor(ir::DType::kF32, shape, floats.data()); }
 };
 
 Status give(const HostRequest& request, size_t k, std::vector<int64_t> shape, const std::vector<float>& values) {

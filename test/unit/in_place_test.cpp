@@ -20,23 +20,12 @@ struct Given {
     EmberTensor tensor{};
 
     Given(std::vector<int64_t> lengths, std::vector<float> values) : floats(std::move(values)), shape(lengths) {
-        set(floats.data(), 2, 32);
+        tensor = driver::make_tensor(ir::DType::kF32, shape, floats.data());
     }
     Given(std::vector<int64_t> lengths, std::vector<int64_t> values) : integers(std::move(values)), shape(lengths) {
-        set(integers.data(), 0, 64);
+        tensor = driver::make_tensor(ir::DType::kI64, shape, integers.data());
     }
     Given(const Given&) = delete;
-
-private:
-    void set(void* data, uint8_t code, uint8_t bits) {
-        tensor.data = data;
-        tensor.device_type = 1;
-        tensor.ndim = static_cast<int32_t>(shape.size());
-        tensor.dtype_code = code;
-        tensor.dtype_bits = bits;
-        tensor.dtype_lanes = 1;
-        tensor.shape = shape.data();
-    }
 };
 
 class InPlace : public ::testing::Test {

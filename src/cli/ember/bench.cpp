@@ -96,16 +96,9 @@ struct Held {
     std::vector<EmberTensor> tensors;
 };
 
-void add_tensor(Held& held, uint8_t code, uint8_t bits, void* data, std::vector<int64_t> shape) {
+void add_tensor(Held& held, ir::DType dtype, void* data, std::vector<int64_t> shape) {
     held.shapes.push_back(std::move(shape));
-    EmberTensor tensor{};
-    tensor.data = data;
-    tensor.device_type = 1;
-    tensor.ndim = static_cast<int32_t>(held.shapes.back().size());
-    tensor.dtype_code = code;
-    tensor.dtype_bits = bits;
-    tensor.dtype_lanes = 1;
-    held.tensors.push_back(tensor);
+    held.tensors.push_back(driver::make_tensor(dtype, held.shapes.back(), data));
 }
 
 // Long because it prepares, runs and prints one measurement.
@@ -126,20 +119,20 @@ Status bench_call(const BenchOptions& o) {
     }
     ids.resize(static_cast<size_t>(o.tokens), 1);
     Held held;
-    add_tensor(held, 0, 32, ids.data(), {o.tokens});
+    add_tensor(held, ir::DType::kI32, ids.data(), {o.tokens});
     for (const model::GgufTensor* tensor : graph.weights) {
         if (tensor == nullptr) {
             held.weights.push_back(graph.inverse_frequencies);
-            add_tensor(held, 2, 32, held.weights.back().data(), {static_cast<int64_t>(held.weights.back().size())});
+            add_tensor(held, ir::DType::kF32, held.weights.back().data(),
+                       {static_cast<int64_t>(held.weights.back().size())});
             continue;
         }
         held.weights.push_back(model::dequantize(*tensor));
-        add_tensor(held, 2, 32, held.weights.back().data(), tensor->shape);
+        add_tensor(held, ir::DType::kF32, held.weights.back().data(), tensor->shape);
     }
     std::vector<const EmberTensor*> inputs;
-    for (size_t i = 0; i < held.tensors.size(); ++i) {
-        held.tensors[i].shape = held.shapes[i].data();
-        inputs.push_back(&held.tensors[i]);
+    for (const EmberTensor& tensor : held.tensors) {
+        inputs.push_back(&tensor);
     }
     EMBER_CHECKED(made->check_inputs(inputs.data()));
     std::vector<float> logits;

@@ -18,14 +18,7 @@ struct View {
     std::vector<int64_t> shape;
 
     View(ir::DType dtype, std::vector<int64_t> lengths, void* data) : shape(std::move(lengths)) {
-        auto [code, bits] = driver::dlpack_type(dtype);
-        tensor.data = data;
-        tensor.device_type = 1;
-        tensor.ndim = static_cast<int32_t>(shape.size());
-        tensor.dtype_code = code;
-        tensor.dtype_bits = bits;
-        tensor.dtype_lanes = 1;
-        tensor.shape = shape.data();
+        tensor = driver::make_tensor(dtype, shape, data);
     }
     View(const View&) = delete;
 };
@@ -36,18 +29,15 @@ struct Outputs {
 };
 
 Result<interp::Tensor> from_artifact(const EmberTensor& tensor) {
-    for (int i = 0; i < ir::kDTypeCount; ++i) {
-        auto dtype = static_cast<ir::DType>(i);
-        auto [code, bits] = ir::dlpack_type(dtype);
-        if (bits != 0 && code == tensor.dtype_code && bits == tensor.dtype_bits) {
-            interp::Tensor result{dtype, {tensor.shape, tensor.shape + tensor.ndim}, {}};
-            EMBER_TRY(int64_t bytes, interp::tensor_bytes(dtype, result.shape));
-            const char* data = static_cast<const char*>(tensor.data);
-            result.bytes.assign(data, data + bytes);
-            return result;
-        }
+    std::optional<ir::DType> dtype = ir::dtype_of_dlpack(tensor.dtype_code, tensor.dtype_bits);
+    if (!dtype.has_value()) {
+        return error(Code::kUnsupported, "no dtype for an operand of host_call");
     }
-    return error(Code::kUnsupported, "no dtype for an operand of host_call");
+    interp::Tensor result{*dtype, {tensor.shape, tensor.shape + tensor.ndim}, {}};
+    EMBER_TRY(int64_t bytes, interp::tensor_bytes(*dtype, result.shape));
+    const char* data = static_cast<const char*>(tensor.data);
+    result.bytes.assign(data, data + bytes);
+    return result;
 }
 
 /// The functions of the host, for compiled code.

@@ -9,16 +9,8 @@ namespace {
 
 /// A tensor as compiled code takes it.
 EmberTensor view_of(const Tensor& tensor) {
-    auto [code, bits] = driver::dlpack_type(api::to_ir(tensor.dtype()));
-    EmberTensor view{};
-    view.data = tensor.data();
-    view.device_type = dlpack::kCpu;
-    view.ndim = static_cast<int32_t>(tensor.rank());
-    view.dtype_code = code;
-    view.dtype_bits = bits;
-    view.dtype_lanes = 1;
-    view.shape = const_cast<int64_t*>(tensor.shape().data());  // only read
-    return view;
+    auto* lengths = const_cast<int64_t*>(tensor.shape().data());  // only read
+    return driver::make_tensor(api::to_ir(tensor.dtype()), {lengths, tensor.shape().size()}, tensor.data());
 }
 
 /// The outputs of a running call.

@@ -55,11 +55,8 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 }
 
 DType dtype_of_dlpack(dlpack::DataType type) {
-    for (int i = 0; i < ir::kDTypeCount; ++i) {
-        auto [code, bits] = driver::dlpack_type(static_cast<ir::DType>(i));
-        if (bits != 0 && code == type.code && bits == type.bits && type.lanes == 1) {
-            return static_cast<DType>(i);
-        }
+    if (auto dtype = ir::dtype_of_dlpack(type.code, type.bits); dtype && type.lanes == 1) {
+        return static_cast<DType>(*dtype);
     }
     api::raise(ErrorCode::kUnsupported, "no dtype for DLPack's code " + std::to_string(type.code) + " with " +
                                             std::to_string(type.bits) + " bits and " + std::to_string(type.lanes) +

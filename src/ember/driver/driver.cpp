@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "ember/artifact/isa.h"
 #include "ember/driver/build_id.h"
@@ -157,6 +158,12 @@ Result<KeyDocument> key_document(const ir::Module& module, const Options& option
 /// Builds an Executable from an entry.
 class Loader {
 public:
+    using Clock = std::chrono::steady_clock;
+    /// `start`: from when load_seconds counts.
+    static Result<std::shared_ptr<const Executable>> compile_or_load(const ir::Module& module,
+                                                                     const KeyDocument& document,
+                                                                     const Options& options, Clock::time_point start);
+
     static Result<std::shared_ptr<Executable>> load(const ir::Module& module, const CompileOutcome& outcome,
                                                     const Origin& origin) {
         auto made = std::make_shared<Executable>();
@@ -189,9 +196,37 @@ public:
 
 Result<std::shared_ptr<const Executable>> compile_or_load(const ir::Module& module, const Options& options) {
     auto start = std::chrono::steady_clock::now();
+    EMBER_TRY(KeyDocument document, key_document(module, options));
+    return Loader::compile_or_load(module, document, options, start);
+}
+
+Result<std::shared_ptr<const Executable>> compile_or_share(const ir::Module& module, const Options& options) {
+    struct Shared {
+        std::mutex mutex;
+        std::unordered_map<std::string, std::weak_ptr<const Executable>> by_key;
+    };
+    static auto* shared = new Shared;  // executables may outlive the end of main
+    auto start = std::chrono::steady_clock::now();
+    EMBER_TRY(KeyDocument document, key_document(module, options));
+    std::string key = document.key().hex();
+    {
+        std::lock_guard lock(shared->mutex);
+        if (auto known = shared->by_key.find(key); known != shared->by_key.end()) {
+            if (std::shared_ptr<const Executable> alive = known->second.lock()) {
+                return alive;
+            }
+        }
+    }
+    EMBER_TRY(std::shared_ptr<const Executable> made, Loader::compile_or_load(module, document, options, start));
+    std::lock_guard lock(shared->mutex);
+    shared->by_key[key] = made;
+    return made;
+}
+
+Result<std::shared_ptr<const Executable>> Loader::compile_or_load(const ir::Module& module, const KeyDocument& document,
+                                                                  const Options& options, Clock::time_point start) {
     std::shared_ptr<Cache> cache = options.cache != nullptr ? options.cache : default_cache();
     EMBER_TRY(Target target, target_of(options));
-    EMBER_TRY(KeyDocument document, key_document(module, options));
     Origin origin;
     auto compile = [&]() -> Result<std::string> {
         EMBER_TRY(const Compiler* made, compiler());
@@ -209,6 +244,19 @@ Result<std::shared_ptr<const Executable>> compile_or_load(const ir::Module& modu
     EMBER_TRY(std::shared_ptr<Executable> loaded, Loader::load(module, outcome, origin));
     loaded->origin_.load_seconds = seconds_since(start) - outcome.compile_seconds;
     return std::shared_ptr<const Executable>(std::move(loaded));
+}
+
+EmberTensor make_tensor(ir::DType dtype, std::span<int64_t> shape, void* data) {
+    auto [code, bits] = ir::dlpack_type(dtype);
+    EmberTensor tensor{};
+    tensor.data = data;
+    tensor.device_type = 1;  // DLPack's kDLCPU
+    tensor.ndim = static_cast<int32_t>(shape.size());
+    tensor.dtype_code = code;
+    tensor.dtype_bits = bits;
+    tensor.dtype_lanes = 1;
+    tensor.shape = shape.data();
+    return tensor;
 }
 
 Status Executable::check_inputs(const EmberTensor* const* inputs) const {

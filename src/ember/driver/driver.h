@@ -56,6 +56,9 @@ struct HostRequest {
     void* allocate(int64_t bytes) const { return context->runtime->keep(context, bytes); }
 };
 
+/// A tensor as an artifact takes it: on the CPU, row-major. It looks into `shape` and `data`.
+EmberTensor make_tensor(ir::DType dtype, std::span<int64_t> shape, void* data);
+
 /// One loaded artifact. Immutable and re-entrant: any number of threads may call at once.
 class Executable {
 public:
@@ -92,7 +95,6 @@ public:
 
 private:
     friend class Loader;
-    friend Result<std::shared_ptr<const Executable>> compile_or_load(const ir::Module&, const Options&);
     using EntryPoint = int32_t(EmberContext*, const EmberTensor* const*, EmberTensor* const*);
 
     std::shared_ptr<LoadedObject> object_;
@@ -107,6 +109,10 @@ private:
 };
 
 Result<std::shared_ptr<const Executable>> compile_or_load(const ir::Module& module, const Options& options = {});
+
+/// As compile_or_load(), but what this process holds already under the same key is given again: copies of a function
+/// share their code.
+Result<std::shared_ptr<const Executable>> compile_or_share(const ir::Module& module, const Options& options = {});
 
 /// The key document of a module: what compile_or_load() looks up.
 Result<KeyDocument> key_document(const ir::Module& module, const Options& options = {});

@@ -68,6 +68,16 @@ std::pair<uint8_t, uint8_t> dlpack_type(DType dtype) {
     }
 }
 
+std::optional<DType> dtype_of_dlpack(uint8_t code, uint8_t bits) {
+    for (int i = 0; i < kDTypeCount; ++i) {
+        auto dtype = static_cast<DType>(i);
+        if (auto [own_code, own_bits] = dlpack_type(dtype); own_bits != 0 && own_code == code && own_bits == bits) {
+            return dtype;
+        }
+    }
+    return std::nullopt;
+}
+
 int64_t element_bytes(DType dtype) {
     check(info(dtype).block_elements == 1, "element_bytes of a quantised type");
     return info(dtype).block_bytes;

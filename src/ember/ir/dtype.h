@@ -80,6 +80,8 @@ inline bool is_quantized(DType dtype) {
 
 /// DLPack's type code and bits; {0, 0} for storage types.
 std::pair<uint8_t, uint8_t> dlpack_type(DType dtype);
+/// The dtype that has this code and these bits; nothing where none has.
+std::optional<DType> dtype_of_dlpack(uint8_t code, uint8_t bits);
 /// Bytes of one element; a quantised type has none.
 int64_t element_bytes(DType dtype);
 /// Bytes of a row of `elements` elements; `elements` must be a multiple of the block.
