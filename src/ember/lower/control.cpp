@@ -133,6 +133,15 @@ int Lowering::lower_region(const Graph& region, Region how, const std::vector<Di
     return static_cast<int>(tables_.module().programs.size()) - 1;
 }
 
+/// Once a step has run: the lengths that came with those of its results that are open.
+void Lowering::bind_given(const Node& node, const std::vector<bool>& open, const std::vector<Dims>& lengths) {
+    for (uint32_t k = 0; k < node.result_count; ++k) {
+        if (open[k]) {
+            bind(node.result(k), lengths[k], std::string(op_name(node.op)) + ": result " + std::to_string(k));
+        }
+    }
+}
+
 void Lowering::emit_call(const Node& node) {
     auto function = functions_.find(std::string(node.string("callee")));
     check(function != functions_.end(), "callee is lowered before its caller");
@@ -150,9 +159,7 @@ void Lowering::emit_call(const Node& node) {
     for (uint32_t k = 0; k < node.result_count; ++k) {
         ValueId result = node.result(k);
         if (open[k]) {
-            step.lengths[k] = given_lengths(graph_.type(result).shape.size());
-            buffer_[result] = given_buffer(result, step.lengths[k]);
-            step.results.push_back(buffer_[result]);
+            step.results.push_back(given_result(result, step.lengths[k]));
             continue;
         }
         bind(result, result_dims(callee, callee.outputs[k], argument_dims), "call: result " + std::to_string(k));
@@ -179,11 +186,7 @@ void Lowering::emit_call(const Node& node) {
     }
     std::vector<Dims> lengths = step.lengths;
     program_.steps.emplace_back(std::move(step));
-    for (uint32_t k = 0; k < node.result_count; ++k) {
-        if (open[k]) {
-            bind(node.result(k), lengths[k], "call: result " + std::to_string(k));
-        }
-    }
+    bind_given(node, open, lengths);
 }
 
 void Lowering::emit_if(const Node& node) {
@@ -207,9 +210,7 @@ void Lowering::emit_if(const Node& node) {
     for (uint32_t k = 0; k < node.result_count; ++k) {
         ValueId result = node.result(k);
         if (open[k]) {
-            step.lengths[k] = given_lengths(graph_.type(result).shape.size());
-            buffer_[result] = given_buffer(result, step.lengths[k]);
-            step.results.push_back(buffer_[result]);
+            step.results.push_back(given_result(result, step.lengths[k]));
             continue;
         }
         Dims yes = result_dims(*node.regions[0], node.regions[0]->outputs[k], argument_dims);
@@ -225,11 +226,7 @@ void Lowering::emit_if(const Node& node) {
     }
     std::vector<Dims> lengths = step.lengths;
     program_.steps.emplace_back(std::move(step));
-    for (uint32_t k = 0; k < node.result_count; ++k) {
-        if (open[k]) {
-            bind(node.result(k), lengths[k], "if: result " + std::to_string(k));
-        }
-    }
+    bind_given(node, open, lengths);
 }
 
 /// The buffer of a stacked result. Its rows have the lengths that the arguments tell, or those that the first row has.

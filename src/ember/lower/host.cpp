@@ -49,6 +49,11 @@ BufferId Lowering::given_buffer(ValueId value, std::vector<ScalarId> lengths) {
     return id;
 }
 
+BufferId Lowering::given_result(ValueId value, std::vector<ScalarId>& lengths) {
+    lengths = given_lengths(graph_.type(value).shape.size());
+    return buffer_[value] = given_buffer(value, lengths);
+}
+
 /// Symbols of a type that earlier values carry are resolved before the step names the rest.
 void Lowering::resolve_symbols(ValueId value, ValueId end) {
     for (ir::Dim dim : graph_.type(value).shape) {
@@ -96,9 +101,7 @@ void Lowering::emit_host_call(const Node& node) {
         if (ir::is_quantized(graph_.type(node.result(k)).dtype)) {
             unsupported(node, "\"" + id + "\" gives a quantised tensor");
         }
-        lengths.push_back(given_lengths(graph_.type(node.result(k)).shape.size()));
-        buffer_[node.result(k)] = given_buffer(node.result(k), lengths[k]);
-        step.results.push_back(buffer_[node.result(k)]);
+        step.results.push_back(given_result(node.result(k), lengths.emplace_back()));
     }
     step.lengths = lengths;
     program_.steps.emplace_back(std::move(step));

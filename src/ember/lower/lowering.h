@@ -171,6 +171,8 @@ private:
     View view_of(ir::ValueId value);
     std::vector<ScalarId> given_lengths(size_t rank);
     BufferId given_buffer(ir::ValueId value, std::vector<ScalarId> lengths);
+    /// The buffer of a result whose lengths, all of them, come with it.
+    BufferId given_result(ir::ValueId value, std::vector<ScalarId>& lengths);
     void resolve_symbols(ir::ValueId value, ir::ValueId end);
     void bind(ir::ValueId value, const std::vector<ScalarId>& lengths, const std::string& what);
     BufferId converted(BufferId from, ir::ValueId value);
@@ -187,6 +189,7 @@ private:
 
     // --- control.cpp
     using Dims = std::vector<ScalarId>;  // of one value; -1: not known
+    void bind_given(const ir::Node& node, const std::vector<bool>& open, const std::vector<Dims>& lengths);
     /// What a region is to the node that has it.
     struct Region {
         std::vector<std::pair<int, int>> same_shape;      // outputs that keep the lengths of a parameter
