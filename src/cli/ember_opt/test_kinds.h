@@ -14,7 +14,8 @@
 //     codegen        the expect block says what is compiled for each level of x86-64: kernels, width of vectors, calls
 //     PASS           the expect block is what the pass makes of the module. Before and after are evaluated on random
 //                    inputs; "// sizes: n=4 m=5" says what symbols are (else 3, 4, 5, …), "// input: tensor" lines give
-//                    the inputs of the first function, "// tolerance: x" loosens.
+//                    the inputs of the first function, "// tolerance: x" loosens, "// zeros: of any sign" lets a
+//                    rule that may lose the sign of a zero lose it.
 //
 // Whatever its kind, a module that parses must survive printing and reading, and so must its canonical text.
 #pragma once

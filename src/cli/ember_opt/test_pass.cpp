@@ -14,8 +14,8 @@ namespace {
 
 using Sizes = std::map<std::string, int64_t>;
 
-/// Rules may reassociate, and lose the sign of a zero.
-constexpr Tolerance kLoose = {1e-4, 1e-5, false};
+/// Rules may reassociate.
+constexpr Tolerance kLoose = {1e-4, 1e-5};
 
 /// "n=4 m=5"
 Sizes parse_sizes(std::string_view text) {
@@ -60,7 +60,9 @@ private:
         if (auto text = directive(line, "sizes")) {
             sizes_ = parse_sizes(*text);
         } else if (auto bound = tolerance_of(line)) {
-            tolerance_ = {*bound, *bound};
+            tolerance_.relative = tolerance_.absolute = *bound;
+        } else if (directive(line, "zeros") == "of any sign") {
+            tolerance_.zero_signs = false;
         } else if (auto input = directive(line, "input")) {
             auto tensor = parse_tensor(*input);
             if (tensor.ok()) {
