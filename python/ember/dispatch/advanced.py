@@ -10,7 +10,6 @@ from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 from .broadcasting import broadcast, broadcast_together, stretch
 from .integers import integer, length
-from .optional import has_op
 from .registry import translates
 from .subtensor import (
     added,
@@ -77,7 +76,7 @@ def indexing(t, op, x, variables, values):
         variable, value = flat[entry]
         found = [value]
         if t.b.dtype(value) == "bool":
-            if t.rank(value) == 0 or not has_op("nonzero"):
+            if t.rank(value) == 0:
                 return None
             found = vectors_of_mask(t, x, axis, variable, value)
         elif t.rank(value) == 0:

@@ -9,7 +9,6 @@ from pytensor.tensor.pad import Pad
 
 from .broadcasting import broadcast_together, reshaped, stretch
 from .integers import Integer, length, lengths
-from .optional import has_op
 from .registry import translates
 from .translation import is_tensor
 
@@ -146,7 +145,7 @@ def fill_diagonal_offset(t, op, node, x, value, offset):
 # --- choosing
 @translates(Nonzero)
 def nonzero(t, op, node, x):
-    return t.b.node("nonzero", [x]) if has_op("nonzero") else NotImplemented
+    return t.b.node("nonzero", [x])
 
 
 @translates(Choose)

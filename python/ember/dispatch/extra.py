@@ -5,7 +5,6 @@ from pytensor.tensor.extra_ops import Bartlett, RavelMultiIndex, Repeat, Searchs
 
 from .broadcasting import broadcast_together, stretch
 from .integers import Integer, integer, length, lengths, total
-from .optional import has_op
 from .registry import translates
 
 
@@ -60,16 +59,12 @@ def bartlett(t, op, node, count):
 
 @translates(SearchsortedOp)
 def searchsorted(t, op, node, x, values, *sorter):
-    if not has_op("searchsorted"):
-        return NotImplemented
     common = np.result_type(t.b.dtype(x), t.b.dtype(values)).name
     return t.one("searchsorted", t.cast(x, common), t.cast(values, common), *sorter, side=op.side)
 
 
 @translates(Unique)
 def unique(t, op, node, x):
-    if not has_op("unique"):
-        return NotImplemented
     axis = op.axis
     if t.rank(x) == 0:
         x = t.reshape(x, [t.const(1)])

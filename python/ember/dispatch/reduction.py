@@ -6,6 +6,7 @@ from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.math import Argmax, MulWithoutZeros
 
 from .registry import translates
+from .shape import total
 
 REDUCTIONS = {
     ps.Add: "reduce_sum",
@@ -68,10 +69,8 @@ def argmax(t, op, node, x):
     x = need_elements(t, x, axes)
     if len(axes) != 1:
         x = t.transpose(x, kept + axes)
-        size = t.const(1)
-        for k in range(len(kept), rank):
-            size = t.one("mul", size, t.length(x, k))
-        x = t.reshape(x, [*(t.length(x, k) for k in range(len(kept))), size])
+        lengths = t.lengths(x)
+        x = t.reshape(x, [*lengths[: len(kept)], total(t, lengths[len(kept) :])])
         axes = [len(kept)]
     return t.cast(t.one("argmax", x, axis=axes[0]), node.outputs[0].type.dtype)
 
@@ -83,8 +82,5 @@ def running(t, op, node, x):
         return NotImplemented
     x, axis = t.cast(x, out), op.axis
     if axis is None:
-        size = t.const(1)
-        for length in t.lengths(x):
-            size = t.one("mul", size, length)
-        x, axis = t.reshape(x, [size]), 0
+        x, axis = t.reshape(x, [total(t, t.lengths(x))]), 0
     return t.one("cumsum" if op.mode == "add" else "cumprod", x, axis=axis % t.rank(x))

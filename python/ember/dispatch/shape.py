@@ -1,6 +1,5 @@
 """Translations of Ops on shapes: Shape, Reshape, SpecifyShape, Alloc, MakeVector and their kin."""
 
-import numpy as np
 from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.gradient import DisconnectedGrad, ZeroGrad
 from pytensor.tensor.basic import Alloc, AllocEmpty, ARange, Eye, MakeVector, ScalarFromTensor, TensorFromScalar
@@ -26,10 +25,6 @@ def shape_i(t, op, node, x):
 
 @translates(MakeVector)
 def make_vector(t, op, node, *scalars):
-    if not op.dtype.startswith(("int", "uint")) or not scalars:
-        one = t.const(1)
-        parts = [t.reshape(t.cast(s, op.dtype), [one]) for s in scalars]
-        return t.one("concat", *parts, axis=0) if parts else t.literal(np.empty(0, dtype=op.dtype))
     return t.vector(scalars, op.dtype)
 
 

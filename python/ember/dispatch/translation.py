@@ -202,12 +202,13 @@ class Translation:
 
     # --- vectors of lengths
     def vector(self, scalars, dtype="int64"):
-        """A vector of int scalars that remembers what it is made of."""
+        """A vector of scalars; one of integers remembers what it is made of."""
         if not scalars:
             return self.literal(np.empty(0, dtype=dtype))
         one = self.const(1)
         value = self.one("concat", *(self.reshape(self.cast(s, dtype), (one,)) for s in scalars), axis=0)
-        self._parts[value] = [self.cast(s, "int64") for s in scalars]
+        if dtype.startswith(("int", "uint")):
+            self._parts[value] = [self.cast(s, "int64") for s in scalars]
         return value
 
     def parts(self, vector, count):

@@ -6,14 +6,8 @@ import pytest
 pytensor = pytest.importorskip("pytensor")
 
 import ember.pytensor  # noqa: E402, F401  it registers the mode
-from ember.dispatch.optional import has_op  # noqa: E402
 
 PY = pytensor.compile.mode.Mode("py", None)
-
-
-# Ops that run through their own Python code where the compiler has no op for them.
-NEEDS = {"Nonzero": "nonzero", "Unique": "unique", "SearchsortedOp": "searchsorted"}
-NEEDS |= dict.fromkeys(("AdvancedSubtensor", "AdvancedSetSubtensor", "AdvancedIncSubtensor"), "nonzero")
 
 
 def functions(inputs, outputs):
@@ -28,8 +22,7 @@ def compare(inputs, outputs, *calls, rtol=1e-7, host=()):
     """Each of `calls` is a list of arguments. host: names of Ops that may run through their own Python code."""
     outputs = list(outputs) if isinstance(outputs, list | tuple) else [outputs]
     compiled, reference = functions(inputs, outputs)
-    allowed = {*host, *(name for name, op in NEEDS.items() if not has_op(op))}
-    assert {name.split("{")[0] for name in compiled.ember.report()} <= allowed, compiled.ember.report()
+    assert {name.split("{")[0] for name in compiled.ember.report()} <= {*host}, compiled.ember.report()
     for arguments in calls:
         try:
             expected = reference(*arguments)

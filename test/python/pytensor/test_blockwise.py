@@ -6,14 +6,11 @@ from against_py import compare, raises, values
 
 pytensor = pytest.importorskip("pytensor")
 import pytensor.tensor as pt  # noqa: E402
-from ember.dispatch.optional import has_op  # noqa: E402
 from pytensor.compile.builders import OpFromGraph  # noqa: E402
 from pytensor.tensor.blockwise import Blockwise  # noqa: E402
 from pytensor.tensor.extra_ops import CumOp  # noqa: E402
 from pytensor.tensor.signal import convolve1d, convolve2d  # noqa: E402
 from pytensor.tensor.sort import SortOp  # noqa: E402
-
-HOST = [] if has_op("sort") else ["Blockwise"]
 
 
 # --- Blockwise
@@ -61,7 +58,7 @@ def test_batches_that_differ():
 @pytest.mark.parametrize("op", [CumOp(axis=0, mode="add"), SortOp("quicksort", 0)])
 def test_simple_cores(op):
     x = pt.tensor3("x")
-    compare([x], Blockwise(op, signature="(n)->(n)")(x), [values((2, 3, 4), "float64")], host=HOST)
+    compare([x], Blockwise(op, signature="(n)->(n)")(x), [values((2, 3, 4), "float64")])
 
 
 def test_lengths_that_only_the_core_knows():
