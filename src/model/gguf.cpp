@@ -2,6 +2,7 @@
 #include "model/gguf.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -260,6 +261,19 @@ Result<GgufArray> GgufFile::get_array(std::string_view key, ValueType element) c
 void GgufFile::prefetch() const {
     if (mapped_) {
         (void)madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_WILLNEED);
+    }
+}
+
+void GgufFile::release(const GgufTensor& tensor) const {
+    if (!mapped_) {
+        return;
+    }
+    const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const auto data = reinterpret_cast<uintptr_t>(tensor.data);
+    const uintptr_t begin = (data + page - 1) / page * page;
+    const uintptr_t end = (data + tensor.bytes) / page * page;
+    if (begin < end) {
+        (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
     }
 }
 

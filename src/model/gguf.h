@@ -170,6 +170,8 @@ public:
 
     /// Asks the kernel to read the tensors ahead; returns at once, and needs not be called.
     void prefetch() const;
+    /// Lets go of the memory that a tensor's pages take; they are read again where somebody needs them.
+    void release(const GgufTensor& tensor) const;
 
 private:
     friend class GgufReader;

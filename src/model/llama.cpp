@@ -20,10 +20,21 @@ using ir::Op;
 using ir::ParamKind;
 using ir::ValueId;
 
+constexpr size_t kPlainTokens = 16;     // of a first call that weights are not packed for
 constexpr int64_t kPrefillChunk = 512;  // tokens of a prompt that go through the model at once
 
 DType dtype_of_weight(const GgufTensor& tensor) {
     return *ir::dtype_from_name(tensor_type_info(tensor.type).name);
+}
+
+runtime::QType qtype_of_weight(const GgufTensor& tensor) {
+    std::string_view name = tensor_type_info(tensor.type).name;
+    for (int32_t i = 0; i < runtime::kQTypeCount; ++i) {
+        if (runtime::kQTypes[i].name == name) {
+            return static_cast<runtime::QType>(i);
+        }
+    }
+    return runtime::QType::kF32;
 }
 
 class LlamaBuilder {
@@ -362,6 +373,28 @@ Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const G
     return s;
 }
 
+/// Every matrix that products read; an embedding's rows are still looked up in the file. Packing takes as long as some
+/// tokens, so a first call that is short goes before it: text begins to come sooner.
+Status LlamaSession::pack_weights_if_worthwhile(size_t tokens) {
+    if (packed_ != nullptr || (position_ == 0 && tokens <= kPlainTokens)) {
+        return {};
+    }
+    std::vector<runtime::PlainWeights> plain;
+    std::vector<const GgufTensor*> tensors;
+    for (const GgufTensor* tensor : weights_) {
+        bool is_table = tensor == config_.token_embd && !config_.tied_output;
+        if (tensor == nullptr || tensor->shape.size() != 2 || is_table) {
+            continue;
+        }
+        if (auto type = qtype_of_weight(*tensor); runtime::can_pack(type)) {
+            plain.push_back({type, tensor->shape[0], tensor->shape[1], tensor->data});
+            tensors.push_back(tensor);
+        }
+    }
+    packed_ = runtime::PackedWeights::make(plain, [&](size_t i) { file_->release(*tensors[i]); });
+    return packed_ == nullptr ? error(Code::kOutOfMemory, "no memory for packed weights") : Status();
+}
+
 Status LlamaSession::call(const driver::Executable& function, std::span<const int32_t> tokens) {
     Memory& m = *memory_;
     m.shapes[0] = {static_cast<int64_t>(tokens.size())};
@@ -387,6 +420,7 @@ Result<std::span<const float>> LlamaSession::evaluate(std::span<const int32_t> t
         return error(Code::kInvalidArgument, std::to_string(position_ + static_cast<int64_t>(tokens.size())) +
                                                  " tokens do not fit the context of " + std::to_string(context_));
     }
+    EMBER_CHECKED(pack_weights_if_worthwhile(tokens.size()));
     while (!tokens.empty()) {
         size_t step = std::min(tokens.size(), static_cast<size_t>(kPrefillChunk));
         EMBER_CHECKED(call(step == 1 ? *decode_ : *prefill_, tokens.first(step)));

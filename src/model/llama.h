@@ -1,6 +1,7 @@
 // The llama architecture as an Ember graph, and a session that runs it: weights stay in the file's own types and
-// memory, the KV cache is shared state that is updated in place. Two compiled functions: one for prompts of any length,
-// one for a single token. Tests: test/unit/llama_test.cpp, test/python/test_golden.py.
+// memory, matrices in packed form as well, the KV cache is shared state that is updated in place. Two compiled
+// functions: one for prompts of any length, one for a single token. Tests: test/unit/llama_test.cpp,
+// test/python/test_golden.py.
 #pragma once
 
 #include <memory>
@@ -12,6 +13,7 @@
 #include "ember/ir/graph.h"
 #include "ember/support/result.h"
 #include "model/config.h"
+#include "runtime/packed.h"
 
 namespace ember::model {
 
@@ -60,6 +62,7 @@ public:
 
 private:
     LlamaSession() = default;
+    Status pack_weights_if_worthwhile(size_t tokens);
     Status call(const driver::Executable& function, std::span<const int32_t> tokens);
 
     std::shared_ptr<const GgufFile> file_;
@@ -70,6 +73,7 @@ private:
     std::vector<const GgufTensor*> weights_;
     std::shared_ptr<const driver::Executable> prefill_;
     std::shared_ptr<const driver::Executable> decode_;
+    std::unique_ptr<runtime::PackedWeights> packed_;
     struct Memory;
     std::shared_ptr<Memory> memory_;
 };

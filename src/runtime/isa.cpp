@@ -15,7 +15,7 @@ Isa detect() {
     }
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl")) {
-        return Isa::kAvx512;
+        return __builtin_cpu_supports("avx512vnni") ? Isa::kAvx512Vnni : Isa::kAvx512;
     }
     return Isa::kAvx2;
 #else
@@ -23,7 +23,7 @@ Isa detect() {
 #endif
 }
 
-std::atomic<Isa> mask{Isa::kAvx512};
+std::atomic<Isa> mask{kHighestIsa};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// The table of single-threaded kernels, one per instruction set; gemm.cpp and quantized.cpp drive them.
-// kernels_<isa>.cpp define a table each from the same templates (gemm_kernels.h, quantized_kernels.h).
+// The tables of single-threaded kernels, one per instruction set; gemm.cpp, quantized.cpp and packed.cpp drive them.
+// kernels_<isa>.cpp and packed_<isa>.cpp define a table each from the same templates (gemm_kernels.h,
+// quantized_kernels.h; packed_kernels.h).
 // Tests: test/unit/runtime_test.cpp, under every instruction set of the host.
 #pragma once
 
@@ -57,6 +58,32 @@ struct QuantKernels {
     bool needs_sums;
 };
 
+/// Of 32 activations q: x = d*q, and d times the sum of q, of that of columns 0 to 15 and of 16 to 31.
+struct GroupScale {
+    float d, sum, sum_even, sum_odd;
+};
+
+/// y[m,n] = x·wᵀ with packed weights and activations that are 16-bit numbers, pairs in the order of packed.h.
+struct PackedProduct {
+    int64_t m, n, k;
+    const uint8_t* tiles;
+    const int16_t* x;            // [m, k]
+    const GroupScale* x_scales;  // [m, k/32]
+    float* y;
+    int64_t y_stride;
+};
+
+struct PackedTypeKernels {
+    void (*few)(const PackedProduct& p, int64_t first_tile, int64_t tiles);
+    /// The tokens [begin, end) of it; first_tile is even.
+    void (*many)(const PackedProduct& p, int64_t first_tile, int64_t tiles, int64_t begin, int64_t end);
+};
+
+struct PackedKernels {
+    void (*quantize)(const float* x, int64_t k, int16_t* q, GroupScale* scales);
+    PackedTypeKernels type[kQTypeCount];
+};
+
 struct Kernels {
     GemmKernels<float> f32;
     GemmKernels<double> f64;
@@ -70,10 +97,18 @@ extern const Kernels kKernelsAvx2;
 extern const Kernels kKernelsAvx512;
 #endif
 
+extern const PackedKernels kPackedBaseline;
+#if defined(__x86_64__)
+extern const PackedKernels kPackedAvx2;
+extern const PackedKernels kPackedAvx512;
+extern const PackedKernels kPackedVnni;
+#endif
+
 /// The table for active_isa().
 inline const Kernels& kernels() {
 #if defined(__x86_64__)
     switch (active_isa()) {
+        case Isa::kAvx512Vnni:
         case Isa::kAvx512:
             return kKernelsAvx512;
         case Isa::kAvx2:
@@ -83,6 +118,22 @@ inline const Kernels& kernels() {
     }
 #endif
     return kKernelsBaseline;
+}
+
+inline const PackedKernels& packed_kernels() {
+#if defined(__x86_64__)
+    switch (active_isa()) {
+        case Isa::kAvx512Vnni:
+            return kPackedVnni;
+        case Isa::kAvx512:
+            return kPackedAvx512;
+        case Isa::kAvx2:
+            return kPackedAvx2;
+        case Isa::kBaseline:
+            break;
+    }
+#endif
+    return kPackedBaseline;
 }
 
 template <class T>

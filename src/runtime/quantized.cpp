@@ -6,6 +6,7 @@
 
 #include "runtime/gemm.h"
 #include "runtime/kernels.h"
+#include "runtime/packed.h"
 #include "runtime/scratch.h"
 #include "runtime/thread_pool.h"
 
@@ -157,6 +158,9 @@ void qmatmul(QType type, int64_t m, int64_t n, int64_t k, const float* x, int64_
     }
     if (type == QType::kF32 && reinterpret_cast<uintptr_t>(w) % alignof(float) == 0) {
         return multiply_f32(call);
+    }
+    if (multiply_packed(type, m, n, k, x, x_stride, w, y, y_stride)) {
+        return;
     }
     const QuantKernels& kernel = kernels().quant[static_cast<int>(type)];
     if (m <= kFewTokens && kernel.few_tokens != nullptr && multiply_few_tokens(kernel, call)) {

@@ -1,4 +1,4 @@
-// `ember bench compile` and `ember bench call`: figures for comparisons with peers, as one JSON line.
+// `ember bench compile`, `ember bench call`, `ember bench speed`: figures for comparisons with peers, as one JSON line.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -168,6 +168,63 @@ Status bench_call(const BenchOptions& o) {
     return {};
 }
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// Tokens a second of prompts of some lengths, and of single tokens behind contexts of some lengths.
+Status bench_speed(const BenchOptions& o) {
+    if (o.threads > 0) {
+        runtime::set_thread_count(o.threads);
+    }
+    EMBER_TRY(auto file, model::open_gguf(o.path));
+    EMBER_TRY(auto session, model::LlamaSession::make(file, {}));
+    std::vector<int32_t> ids(static_cast<size_t>(session->context()));
+    for (size_t i = 0; i < ids.size(); ++i) {
+        ids[i] =
+            static_cast<int32_t>((1000 + i * 7919 % 40000) % static_cast<size_t>(session->config().vocabulary_size));
+    }
+    std::span<const int32_t> all(ids);
+    nlohmann::ordered_json line{{"threads", runtime::thread_count()}};
+    EMBER_CHECKED(session->evaluate(all.first(std::min<size_t>(64, all.size()))));
+    for (int64_t tokens : {32, 128, 512}) {
+        if (tokens > session->context()) {
+            continue;
+        }
+        std::vector<double> times;
+        for (int round = 0; round < 4; ++round) {
+            session->reset();
+            auto start = std::chrono::steady_clock::now();
+            EMBER_CHECKED(session->evaluate(all.first(static_cast<size_t>(tokens))));
+            times.push_back(seconds_since(start));
+        }
+        line["prefill_" + std::to_string(tokens)] = static_cast<double>(tokens) / median(times);
+    }
+    constexpr int64_t kSteps = 64;
+    for (int64_t context : {32, 512, 1900}) {
+        if (context + kSteps > session->context()) {
+            continue;
+        }
+        session->reset();
+        EMBER_CHECKED(session->evaluate(all.first(static_cast<size_t>(context))));
+        std::vector<double> times;
+        for (size_t i = 0; i < kSteps; ++i) {
+            auto start = std::chrono::steady_clock::now();
+            EMBER_CHECKED(session->evaluate(all.subspan(i, 1)));
+            times.push_back(seconds_since(start));
+        }
+        line["decode_" + std::to_string(context)] = 1 / median(times);
+        line["decode_best_" + std::to_string(context)] = 1 / *std::min_element(times.begin(), times.end());
+    }
+    std::printf("%s\n", line.dump().c_str());
+    return {};
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Command& chosen) {
@@ -192,6 +249,7 @@ void add_bench(CLI::App& app, Command& chosen) {
     };
     add("compile", "Compile the model's graph from an empty cache", bench_compile);
     add("call", "Call the model's graph", bench_call);
+    add("speed", "Tokens a second of prompts and of generation, in the model's own types", bench_speed);
 }
 
 }  // namespace ember::cli
