@@ -58,6 +58,7 @@ def plan(
     objects: Sequence[Any],
     object_inputs: Sequence[bool],
     object_outputs: Sequence[bool],
+    scalar_outputs: Sequence[bool],
     exceptions: Sequence[type[BaseException]],
     host: Mapping[str, tuple[Callable[..., Sequence[Any]], Sequence[bool], Sequence[bool]]],
     labels: Sequence[str],

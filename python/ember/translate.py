@@ -4,6 +4,8 @@ import contextlib
 import gc
 from collections import Counter
 
+from pytensor.scalar.basic import ScalarType
+
 from . import _core
 from .dispatch.translation import INPUT, SHARED, Program, Translation, is_tensor, type_of
 
@@ -70,6 +72,7 @@ def translate(fgraph):
         objects=program.objects,
         object_inputs=flags(fgraph.inputs),
         object_outputs=flags(fgraph.outputs),
+        scalar_outputs=[isinstance(v.type, ScalarType) for v in fgraph.outputs],
         exceptions=[exception for exception, _ in program.exceptions],
         host=program.host,
         labels=[str(variable) for variable in fgraph.inputs],

@@ -89,18 +89,21 @@ std::vector<PyObject*> references(const nb::sequence& items) {
 
 std::shared_ptr<Plan> make_plan(std::shared_ptr<driver::Executable> executable, const nb::sequence& fixed,
                                 const nb::sequence& objects, const std::vector<bool>& object_inputs,
-                                const std::vector<bool>& object_outputs, const nb::sequence& exceptions,
-                                const nb::dict& host, const std::vector<std::string>& labels) {
+                                const std::vector<bool>& object_outputs, const std::vector<bool>& scalar_outputs,
+                                const nb::sequence& exceptions, const nb::dict& host,
+                                const std::vector<std::string>& labels) {
     Plan::Settings settings;
     settings.executable = std::move(executable);
     settings.object_inputs = object_inputs;
     settings.object_outputs = object_outputs;
+    settings.scalar_outputs = scalar_outputs;
     settings.labels = labels;
     size_t params = settings.executable->parameters().size();
     size_t constants = nb::len(fixed);
     if (constants > params || labels.size() != params - constants ||
         (!object_inputs.empty() && object_inputs.size() != labels.size()) ||
-        (!object_outputs.empty() && object_outputs.size() != settings.executable->outputs().size())) {
+        (!object_outputs.empty() && object_outputs.size() != settings.executable->outputs().size()) ||
+        (!scalar_outputs.empty() && scalar_outputs.size() != settings.executable->outputs().size())) {
         throw nb::value_error("a plan's inputs, constants and labels do not add up to the parameters");
     }
     for (size_t k = 0; k < constants; ++k) {
@@ -164,9 +167,11 @@ void bind_plan(nb::module_& module) {
         .def("__call__", &call_plan);
     module.def(
         "plan", &make_plan, nb::arg("executable"), nb::kw_only(), nb::arg("fixed"), nb::arg("objects"),
-        nb::arg("object_inputs"), nb::arg("object_outputs"), nb::arg("exceptions"), nb::arg("host"), nb::arg("labels"),
+        nb::arg("object_inputs"), nb::arg("object_outputs"), nb::arg("scalar_outputs"), nb::arg("exceptions"),
+        nb::arg("host"), nb::arg("labels"),
         "fixed: arrays of the last parameters, bound; objects: constants that are no arrays, handle -1 is the "
-        "first; object_inputs, object_outputs: which travel as handles ([]: none); exceptions: classes of failed "
+        "first; object_inputs, object_outputs: which travel as handles ([]: none); scalar_outputs: which are "
+        "handed over as scalars of NumPy; exceptions: classes of failed "
         "asserts by the number before the message's colon; host: by id of a host call (function, which arguments "
         "travel as handles, which results do); labels: names "
         "of the inputs in errors.");

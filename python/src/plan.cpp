@@ -449,6 +449,9 @@ bool Plan::hand_over(Frame& frame, PyObject** results) const {
         } else {
             results[k] = std::exchange(frame.results[k], nullptr);
         }
+        if (!settings_.scalar_outputs.empty() && settings_.scalar_outputs[k] && PyArray_Check(results[k])) {
+            results[k] = PyArray_Return(reinterpret_cast<PyArrayObject*>(results[k]));
+        }
     }
     return true;
 }

@@ -22,6 +22,7 @@ public:
         std::vector<PyObject*> objects;     // constants that are no arrays; handle -1 is the first
         std::vector<bool> object_inputs;    // by input: does it travel as a handle?
         std::vector<bool> object_outputs;   // by output
+        std::vector<bool> scalar_outputs;   // by output: is it handed over as a scalar of NumPy?
         std::vector<PyObject*> exceptions;  // classes of failed asserts, by the number before the message's colon
         std::vector<PyObject*> host;        // (*arguments) -> sequence of results, by name in host_names
         std::vector<std::string> host_names;

@@ -8,7 +8,7 @@ import numpy as np
 from pytensor.graph.basic import Constant
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
-from .broadcasting import broadcast, broadcast_together, stretch
+from .broadcasting import broadcast, broadcast_together
 from .integers import integer, length
 from .registry import translates
 from .subtensor import (
@@ -134,10 +134,13 @@ def advanced_subtensor(t, op, node, x, *indices):
     return NotImplemented if index is None else take(t, x, index)
 
 
-def is_vector_index(op, node):
-    """Is this the one pattern for which PyTensor refuses lengths that turn out to be 1?"""
-    kind = node.inputs[2].type
-    return op.idx_list == (0,) and kind.ndim == 1 and kind.dtype != "bool"
+# PyTensor refuses lengths that turn out to be 1 for one vector of indices only; but the gradient of the value is wrong
+# for whatever else repeats it, too.
+INC_MESSAGE = (
+    "Runtime broadcasting not allowed. AdvancedIncSubtensor was asked to put a value (y) into a part of another shape, "
+    "and a length of 1 is repeated only where the type states it. If broadcasting was intended, use "
+    "`specify_broadcastable` on the relevant dimension(s)"
+)
 
 
 @translates(AdvancedIncSubtensor)
@@ -150,10 +153,7 @@ def advanced_inc_subtensor(t, op, node, x, y, *indices):
     shape = index.result_shape()
     if t.rank(y) > len(shape):
         return NotImplemented
-    if is_vector_index(op, node):
-        y = broadcast(t, y, shape, op._runtime_broadcast_error_msg)
-    else:
-        y = stretch(t, y, shape, what="the value and the indexed part of the tensor")
+    y = broadcast(t, y, shape, INC_MESSAGE)
     if op.set_instead_of_inc or not op.ignore_duplicates:
         return put(t, x, index, t.cast(y, dtype), "set" if op.set_instead_of_inc else "add")
     return put(t, x, index, added(t, take(t, x, index), y, working), "set")

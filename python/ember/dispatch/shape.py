@@ -7,6 +7,8 @@ from pytensor.tensor.reshape import JoinDims, SplitDims
 from pytensor.tensor.shape import Reshape, Shape, Shape_i, SpecifyShape
 from pytensor.tensor.variable import TensorConstant
 
+from .broadcasting import broadcast
+from .integers import integer
 from .registry import translates
 from .translation import is_tensor
 
@@ -113,7 +115,14 @@ def specify_shape(t, op, node, x, *lengths):
 
 @translates(Alloc)
 def alloc(t, op, node, value, *lengths):
-    return t.broadcast(value, [t.integer(length) for length in lengths]) if lengths else value
+    numbers = [integer(t, v, length) for v, length in zip(node.inputs[1:], lengths, strict=True)]
+    return broadcast(t, value, numbers, ALLOC_MESSAGE) if lengths else value
+
+
+ALLOC_MESSAGE = (
+    "could not broadcast input array to the shape that Alloc is asked for. Runtime broadcasting not allowed: a length "
+    "of 1 is repeated only where the type states it. If broadcasting was intended, use `specify_broadcastable`"
+)
 
 
 @translates(AllocEmpty)

@@ -25,18 +25,23 @@ DTYPES = frozenset(
 def is_tensor(variable):
     """Does this variable's value travel as a tensor? If not, as a handle."""
     kind = variable.type
-    return isinstance(kind, TensorType | ScalarType) and kind.dtype in DTYPES
+    cls = type(kind)
+    if cls is not TensorType and cls is not ScalarType and not is_dense(kind):
+        return False
+    return kind.dtype in DTYPES
+
+
+def is_dense(kind):
+    """Is this a type of arrays or scalars? The types of sparse matrices are derived from TensorType, too."""
+    return isinstance(kind, TensorType | ScalarType) and not hasattr(kind, "format")
 
 
 def type_of(variable):
     """(dtype, shape) of a variable in the graph; None where a length is not known."""
+    if not is_tensor(variable):
+        return "int64", ()
     kind = variable.type
-    if isinstance(kind, TensorType):
-        if kind.dtype in DTYPES:
-            return kind.dtype, kind.shape
-    elif isinstance(kind, ScalarType):
-        return kind.dtype, ()
-    return "int64", ()
+    return kind.dtype, () if isinstance(kind, ScalarType) else kind.shape
 
 
 class Program:

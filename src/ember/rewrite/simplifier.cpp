@@ -33,6 +33,19 @@ void constants_to_the_right(const Graph& graph, NodeSpec& spec) {
     }
 }
 
+/// Does each element of the result stand somewhere in the first operand?
+bool is_view_of_elements(Op op) {
+    return op == Op::k_reshape || op == Op::k_transpose || op == Op::k_slice || op == Op::k_reverse ||
+           op == Op::k_gather;
+}
+
+/// Is there a rule that computes a function of some other op's result more exactly?
+bool improves_operand(std::span<const CompiledRule> rules) {
+    return std::any_of(rules.begin(), rules.end(), [&](const CompiledRule& rule) {
+        return rule.rule->fp == Fp::kImproves || rule.rule->fp == Fp::kContracts;
+    });
+}
+
 }  // namespace
 
 ValueId Simplifier::param(TensorType type, ir::ParamKind kind) {
@@ -108,7 +121,94 @@ std::optional<ValueId> Simplifier::replace_map(NodeSpec& spec) {
         }
     }
     constants_to_the_right(graph.graph(), spec);
-    return apply_rules(spec);
+    for (auto rules : {&Simplifier::apply_rules, &Simplifier::apply_behind_views, &Simplifier::apply_below_view}) {
+        if (std::optional<ValueId> value = (this->*rules)(spec)) {
+            return value;
+        }
+    }
+    return product_rule(*this, spec);
+}
+
+/// Operands that are one view of values of one shape, scalars aside: the rules on those values, then the view.
+std::optional<ValueId> Simplifier::apply_behind_views(const NodeSpec& spec) {
+    std::optional<Node> view;
+    NodeSpec inner{spec.op, spec.operands, spec.attributes, {}, {}};
+    for (ValueId& operand : inner.operands) {
+        if (graph.type(operand).is_scalar()) {
+            continue;
+        }
+        const Node* node = graph.graph().producer(operand);
+        if (node == nullptr || !is_view_of_elements(node->op)) {
+            return std::nullopt;
+        }
+        if (!view) {
+            view = *node;
+        }
+        bool same = node->op == view->op && node->attributes == view->attributes &&
+                    std::equal(node->operands.begin() + 1, node->operands.end(), view->operands.begin() + 1,
+                               view->operands.end()) &&
+                    graph.type(node->operands[0]).shape == graph.type(view->operands[0]).shape;
+        if (!same) {
+            return std::nullopt;
+        }
+        operand = node->operands[0];
+    }
+    if (!view || view->op == Op::k_gather) {
+        return std::nullopt;
+    }
+    std::optional<ValueId> value = apply_rules(inner);
+    if (!value) {
+        value = product_rule(*this, inner);
+    }
+    if (!value) {
+        return std::nullopt;
+    }
+    TensorType type = type_of(spec);
+    Values operands = view->operands;
+    operands[0] = *value;
+    return add({view->op, std::move(operands), view->attributes, {}, {type}}).at(0);
+}
+
+/// A function of a view of a map: the rules on that function of the map of the view. Maps in between are passed.
+std::optional<ValueId> Simplifier::apply_below_view(const NodeSpec& spec) {
+    if (spec.operands.size() != 1 || !improves_operand(rules_.at(spec.op))) {
+        return std::nullopt;
+    }
+    ValueId operand = below_view(spec.operands[0], 2);
+    return operand == spec.operands[0] ? std::nullopt : apply_rules({spec.op, {operand}, spec.attributes, {}, {}});
+}
+
+/// The value as a map of views where it is a view of a map; itself where it is not, or not so within `depth` maps.
+ValueId Simplifier::below_view(ValueId value, int depth) {
+    const Node* found = graph.graph().producer(value);
+    if (found == nullptr || depth == 0) {
+        return value;
+    }
+    Node node = *found;
+    if (ir::is_map(node.op)) {
+        Values operands = node.operands;
+        std::for_each(operands.begin(), operands.end(), [&](ValueId& v) { v = below_view(v, depth - 1); });
+        return operands == node.operands ? value : add({node.op, std::move(operands), node.attributes, {}, {}}).at(0);
+    }
+    const Node* map = is_view_of_elements(node.op) ? graph.graph().producer(node.operands[0]) : nullptr;
+    if (map == nullptr || !ir::is_map(map->op)) {
+        return value;
+    }
+    Node inner = *map;
+    for (ValueId& operand : inner.operands) {
+        const TensorType type = graph.type(operand);
+        if (type.is_scalar()) {
+            continue;
+        }
+        if (type.shape != graph.type(node.operands[0]).shape) {
+            return value;
+        }
+        Values operands = node.operands;
+        operands[0] = operand;
+        TensorType seen{type.dtype, graph.type(value).shape};
+        operand = add({node.op, std::move(operands), node.attributes, {}, {seen}}).at(0);
+    }
+    return add({inner.op, std::move(inner.operands), inner.attributes, {}, {}}).at(0);
 }
 
 /// Maps stretch their operands themselves; what all operands would be stretched to, the result is instead.

@@ -56,6 +56,9 @@ private:
     std::optional<ValueId> replace_map(NodeSpec& spec);
     std::optional<ValueId> move_broadcasts(NodeSpec& spec);
     std::optional<ValueId> apply_rules(const NodeSpec& spec);
+    std::optional<ValueId> apply_behind_views(const NodeSpec& spec);
+    std::optional<ValueId> apply_below_view(const NodeSpec& spec);
+    ValueId below_view(ValueId value, int depth);
     void learn_symbols(ValueId value);
 
     const RuleSet& rules_;
@@ -72,6 +75,9 @@ ViewRule view_rule(ir::Op op);
 
 /// add(pad(x), pad(y)) where x and y lie side by side.
 std::optional<ValueId> sum_of_pads(Simplifier& simplifier, const NodeSpec& spec);
+
+/// mul, div, neg, add and sub of sums whose terms a condition cuts off, or in which a factor cancels.
+std::optional<ValueId> product_rule(Simplifier& simplifier, const NodeSpec& spec);
 
 /// Control flow whose way is known, and asserts that hold: all results.
 std::optional<std::vector<ValueId>> replace_control(Simplifier& simplifier, NodeSpec& spec);

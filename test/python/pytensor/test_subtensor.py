@@ -299,3 +299,35 @@ def test_gradients():
     x, i = pt.matrix("x"), pt.lvector("i")
     cost = (x[1:, ::2] ** 2).sum() + (x[i] ** 3).sum() + (x[0, i] * x[-1, 1]).sum()
     compare([x, i], pytensor.grad(cost, x), [values((4, 4), "float64"), np.array([0, 1, 1, -1])])
+
+
+# --- lengths of 1 that only the run knows
+INC_INDICES = {
+    "vector": lambda x, i: x[i],
+    "pair": lambda x, i: x[i, i],
+    "mask": lambda x, i: x[x > 7],
+    "matrix of indices": lambda x, i: x[i[:, None], i],
+}
+
+
+@pytest.mark.parametrize("index", INC_INDICES)
+def test_a_value_is_repeated_only_where_its_type_says_so(index):
+    x, i = pt.tensor("x", dtype="float64", shape=(None, None)), pt.lvector("i")
+    part = INC_INDICES[index](x, i)
+    y, single = y_for(part), pt.tensor("y", dtype="float64", shape=(1,) * part.type.ndim)
+    matrix, rows = np.arange(12.0).reshape(4, 3), np.array([2, 0])
+    one = np.ones((1,) * part.type.ndim)
+    for put in (lambda part, y: part.inc(y), lambda part, y: part.set(y)):
+        function = pytensor.function([x, i, y], put(part, y), mode="EMBER", on_unused_input="ignore")
+        with pytest.raises(ValueError, match="Runtime broadcasting not allowed"):
+            function(matrix, rows, one)
+        compare([x, i, single], put(part, single), [matrix, rows, one])
+
+
+def test_alloc_repeats_only_where_the_type_says_so():
+    v, n = pt.dvector("v"), pt.lscalar("n")
+    function = pytensor.function([v, n], pt.alloc(v, 2, n), mode="EMBER")
+    np.testing.assert_array_equal(function(np.arange(3.0), 3), [np.arange(3.0)] * 2)
+    for wrong in (np.ones(1), np.ones(2)):
+        with pytest.raises(ValueError, match=r"could not broadcast input array.*Runtime broadcasting not allowed"):
+            function(wrong, 3)
