@@ -20,7 +20,9 @@ using ir::Op;
 using ir::ParamKind;
 using ir::ValueId;
 
-constexpr size_t kPlainTokens = 16;     // of a first call that weights are not packed for
+constexpr size_t kPlainTokens = 16;  // of a first call that weights are not packed for
+constexpr DType kCacheType = DType::kF16;
+constexpr size_t kCacheElementBytes = 2;
 constexpr int64_t kPrefillChunk = 512;  // tokens of a prompt that go through the model at once
 
 DType dtype_of_weight(const GgufTensor& tensor) {
@@ -51,7 +53,7 @@ public:
             position_ = b_.param({DType::kI64, {}});
             for (int64_t i = 0; i < 2 * config_.block_count; ++i) {
                 Dim heads(config_.head_count_kv);
-                caches_.push_back(b_.param({DType::kF32, {heads, c, Dim(config_.head_dim)}}, ParamKind::kShared));
+                caches_.push_back(b_.param({kCacheType, {heads, c, Dim(config_.head_dim)}}, ParamKind::kShared));
             }
         }
         result_.inverse_frequencies = inverse_frequencies();
@@ -132,19 +134,12 @@ private:
     void positions() {
         length_ = b_.dim_value(tokens_, 0);
         ValueId steps = b_.make(Op::k_iota, {length_}, {{"dtype", DType::kI64}});
-        rows_ = options_.context == 0 ? steps : add(steps, position_);
-        ValueId at = b_.make(Op::k_cast, {rows_}, {{"dtype", DType::kF32}});
+        ValueId rows = options_.context == 0 ? steps : add(steps, position_);
+        ValueId at = b_.make(Op::k_cast, {rows}, {{"dtype", DType::kF32}});
         int64_t half = config_.rope_dimension_count / 2;
         ValueId angles = mul(b_.make(Op::k_reshape, {at, length_, number(1)}), frequencies_);
         cos_ = b_.make(Op::k_reshape, {b_.make(Op::k_cos, {angles}), length_, number(1), number(half)});
         sin_ = b_.make(Op::k_reshape, {b_.make(Op::k_sin, {angles}), length_, number(1), number(half)});
-        if (options_.context != 0) {
-            total_ = add(position_, length_);
-            total_dim_ = Dim::symbol("s");
-        } else {
-            total_ = length_;
-            total_dim_ = b_.type(tokens_).shape[0];
-        }
     }
 
     ValueId embed() {
@@ -186,20 +181,15 @@ private:
         return b_.make(Op::k_concat, {turned, part(rotated, config_.head_dim - rotated, 1)}, {{"axis", int64_t{2}}});
     }
 
-    ValueId seen(ValueId cache) {
-        ir::NodeSpec slice{Op::k_slice, {cache, number(0), total_}, {{"axis", int64_t{1}}}};
-        slice.stated = {{DType::kF32, {Dim(config_.head_count_kv), total_dim_, Dim(config_.head_dim)}}};
-        return b_.make_node(std::move(slice))[0];
-    }
-
-    /// k or v [t, heads, head_dim] as all positions see it: [heads, s, head_dim].
+    /// k or v [t, heads, head_dim] with what came before: [heads, positions, head_dim].
     ValueId remember(ValueId rows, size_t cache) {
         ValueId turned = b_.make(Op::k_transpose, {rows}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
         if (options_.context == 0) {
             return turned;
         }
-        caches_[cache] = b_.make(Op::k_update_slice, {caches_[cache], turned, number(0), position_, number(0)});
-        return seen(caches_[cache]);
+        ValueId stored = b_.make(Op::k_cast, {turned}, {{"dtype", kCacheType}});
+        caches_[cache] = b_.make(Op::k_update_slice, {caches_[cache], stored, number(0), position_, number(0)});
+        return caches_[cache];
     }
 
     ValueId attention(ValueId x, size_t i) {
@@ -216,33 +206,10 @@ private:
         ValueId v = split(project(h, layer.attn_v, layer.attn_v_bias), kv);
         ValueId keys = remember(k, 2 * i);
         ValueId values = remember(v, 2 * i + 1);
-        ValueId grouped = b_.make(Op::k_reshape, {q, length_, number(kv), number(heads / kv), number(dim)});
-        ValueId scores = b_.make(Op::k_dot_general, {grouped, keys},
-                                 {{"contract", std::vector<int64_t>{3, 2}}, {"batch", std::vector<int64_t>{1, 0}}});
-        scores = mul(scores, scalar(1.0 / std::sqrt(static_cast<double>(dim))));
-        ir::NodeSpec iota{Op::k_iota, {total_}, {{"dtype", DType::kI64}}};
-        iota.stated = {{DType::kI64, {total_dim_}}};
-        ValueId columns = b_.make_node(std::move(iota))[0];
-        ValueId rows = b_.make(Op::k_reshape, {rows_, length_, number(1), number(1)});
-        ValueId visible = b_.make(Op::k_le, {columns, rows});
-        ValueId masked = b_.make(Op::k_select, {visible, scores, scalar(-INFINITY)});
-        ValueId weights = softmax(masked);
-        ValueId mixed = b_.make(Op::k_dot_general, {weights, values},
-                                {{"contract", std::vector<int64_t>{3, 1}}, {"batch", std::vector<int64_t>{0, 0}}});
-        ValueId turned = b_.make(Op::k_transpose, {mixed}, {{"perm", std::vector<int64_t>{1, 0, 2, 3}}});
-        return matmul(b_.make(Op::k_reshape, {turned, length_, number(heads * dim)}), layer.attn_output);
-    }
-
-    /// Over the last axis of [kv, t, group, s].
-    ValueId softmax(ValueId x) {
-        int64_t kv = config_.head_count_kv;
-        int64_t group = config_.head_count / kv;
-        auto keep = [&](ValueId value) {
-            return b_.make(Op::k_reshape, {value, number(kv), length_, number(group), number(1)});
-        };
-        std::vector<ir::Attribute> last{{"axes", std::vector<int64_t>{3}}};
-        ValueId e = b_.make(Op::k_exp, {sub(x, keep(b_.make(Op::k_reduce_max, {x}, last)))});
-        return b_.make(Op::k_div, {e, keep(b_.make(Op::k_reduce_sum, {e}, last))});
+        ValueId first = options_.context == 0 ? number(0) : position_;
+        ValueId scaled = mul(q, scalar(1.0 / std::sqrt(static_cast<double>(dim))));
+        ValueId mixed = b_.make(Op::k_attention, {scaled, keys, values, first});
+        return matmul(b_.make(Op::k_reshape, {mixed, length_, number(heads * dim)}), layer.attn_output);
     }
 
     ValueId block(ValueId x, size_t i) {
@@ -264,11 +231,8 @@ private:
     ValueId position_ = ir::kNone;
     ValueId frequencies_ = ir::kNone;
     ValueId length_ = ir::kNone;
-    ValueId total_ = ir::kNone;
-    ValueId rows_ = ir::kNone;
     ValueId cos_ = ir::kNone;
     ValueId sin_ = ir::kNone;
-    Dim total_dim_;
 };
 
 }  // namespace
@@ -306,6 +270,7 @@ Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const G
     EMBER_TRY(s->config_, read_llama_config(*file));
     s->file_ = std::move(file);
     const LlamaConfig& config = s->config_;
+    s->pack_after_first_call_ = options.pack_after_first_call;
     s->context_ = options.context == 0 ? config.context_length : options.context;
     if (s->context_ < 1 || s->context_ > config.context_length) {
         return error(Code::kInvalidArgument, "a context of " + std::to_string(s->context_) +
@@ -325,7 +290,7 @@ Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const G
     s->memory_ = std::make_shared<Memory>();
     Memory& m = *s->memory_;
     auto cache_count = static_cast<size_t>(2 * config.block_count);
-    size_t bytes = static_cast<size_t>(config.head_count_kv * s->context_ * config.head_dim) * sizeof(float);
+    size_t bytes = static_cast<size_t>(config.head_count_kv * s->context_ * config.head_dim) * kCacheElementBytes;
     for (size_t i = 0; i < cache_count; ++i) {
         auto room = std::make_unique<Memory::Room>();
         void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -345,7 +310,7 @@ Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const G
     m.tensors[1] = driver::make_tensor(DType::kI64, m.shapes[1], &m.position);
     for (size_t i = 0; i < cache_count; ++i) {
         m.shapes[2 + i] = {config.head_count_kv, s->context_, config.head_dim};
-        m.tensors[2 + i] = driver::make_tensor(DType::kF32, m.shapes[2 + i], m.caches[i]->data);
+        m.tensors[2 + i] = driver::make_tensor(kCacheType, m.shapes[2 + i], m.caches[i]->data);
     }
     for (size_t i = 0; i < s->weights_.size(); ++i) {
         const GgufTensor* tensor = s->weights_[i];
@@ -365,7 +330,7 @@ Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const G
     m.output_shapes.resize(1 + cache_count, std::vector<int64_t>(3));
     m.results.resize(1 + cache_count);
     for (size_t i = 0; i < m.results.size(); ++i) {
-        m.results[i] = driver::make_tensor(DType::kF32, m.output_shapes[i], nullptr);
+        m.results[i] = driver::make_tensor(i == 0 ? DType::kF32 : kCacheType, m.output_shapes[i], nullptr);
         m.outputs.push_back(&m.results[i]);
         bool in_place = i == 0 || (s->prefill_->in_place(i) >= 0 && s->decode_->in_place(i) >= 0);
         check(in_place, "caches are updated in place");
@@ -373,10 +338,13 @@ Result<std::unique_ptr<LlamaSession>> LlamaSession::make(std::shared_ptr<const G
     return s;
 }
 
-/// Every matrix that products read; an embedding's rows are still looked up in the file. Packing takes as long as some
-/// tokens, so a first call that is short goes before it: text begins to come sooner.
+/// Every matrix that products read; an embedding's rows are still looked up in the file.
 Status LlamaSession::pack_weights_if_worthwhile(size_t tokens) {
-    if (packed_ != nullptr || (position_ == 0 && tokens <= kPlainTokens)) {
+    if (packed_ != nullptr) {
+        return {};
+    }
+    if (pack_after_first_call_ && tokens <= kPlainTokens) {
+        pack_after_first_call_ = false;
         return {};
     }
     std::vector<runtime::PlainWeights> plain;
@@ -435,7 +403,7 @@ std::vector<driver::Origin> LlamaSession::origins() const {
 
 int64_t LlamaSession::cache_bytes() const {
     return 2 * config_.block_count * config_.head_count_kv * context_ * config_.head_dim *
-           static_cast<int64_t>(sizeof(float));
+           static_cast<int64_t>(kCacheElementBytes);
 }
 
 }  // namespace ember::model

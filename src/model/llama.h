@@ -25,7 +25,7 @@ struct LlamaGraphOptions {
 };
 
 /// The graph and the data its bound parameters take, in order. Parameters: tokens i32[t]; with a cache also the
-/// position of the first one, i64[], and a k and v cache f32[head_count_kv, context, head_dim] a block; then the
+/// position of the first one, i64[], and a k and v cache f16[head_count_kv, context, head_dim] a block; then the
 /// weights. Outputs: logits f32[vocabulary] of the last token (without a cache: f32[t, vocabulary]), then the updated
 /// caches.
 struct LlamaGraph {
@@ -42,6 +42,9 @@ class LlamaSession {
 public:
     struct Options {
         int64_t context = 0;  // positions to make room for; 0: what the model was trained with
+        /// A first call of few tokens goes before packing, and gives its logits sooner; the same tokens later give
+        /// logits that differ by rounding.
+        bool pack_after_first_call = false;
         driver::Options driver;
     };
 
@@ -68,6 +71,7 @@ private:
     std::shared_ptr<const GgufFile> file_;
     LlamaConfig config_;
     int64_t context_ = 0;
+    bool pack_after_first_call_ = false;
     int64_t position_ = 0;
     std::vector<float> inverse_frequencies_;
     std::vector<const GgufTensor*> weights_;

@@ -85,7 +85,7 @@ struct EmberContext {
 
 namespace ember::runtime {
 
-inline constexpr int kArtifactAbi = 3;
+inline constexpr int kArtifactAbi = 4;
 inline constexpr int32_t kArtifactOutOfMemory = -1;
 inline constexpr int32_t kArtifactHostFailed = -2;
 

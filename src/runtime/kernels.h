@@ -84,11 +84,18 @@ struct PackedKernels {
     PackedTypeKernels type[kQTypeCount];
 };
 
+struct AttentionKernels {
+    float (*exp_row)(float* s, int64_t n, int64_t room, float* most);
+    void (*weighted_rows)(int64_t r, int64_t n, int64_t width, const float* p, int64_t p_stride, const float* rows,
+                          float* o);
+};
+
 struct Kernels {
     GemmKernels<float> f32;
     GemmKernels<double> f64;
     HalfKernels half;
     QuantKernels quant[kQTypeCount];
+    AttentionKernels attention;
 };
 
 extern const Kernels kKernelsBaseline;

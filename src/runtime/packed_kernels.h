@@ -168,7 +168,7 @@ struct SixRows {
 };
 
 constexpr int kFewAtOnce = kVecRegisters == 32 ? 4 : 2;
-constexpr int64_t kPrefetchAhead = 2560;
+constexpr int64_t kPrefetchAhead = 8192;
 
 template <QType type, int T>
 EMBER_INLINE void add_group(const RowScales& w, const VecI32 (*sums)[4], const SixRows<GroupScale>& x, VecF32* acc) {

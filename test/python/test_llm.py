@@ -78,7 +78,7 @@ def test_logits_and_sequences(llm):
     for k in ids:
         step = llm.evaluate([k])
     assert llm.position == len(ids)
-    np.testing.assert_allclose(step, logits, atol=2e-3)
+    np.testing.assert_allclose(step, logits, rtol=0, atol=0.02)  # one by one, activations round otherwise
     assert np.array_equal(llm.logits(PROMPT), logits)
     assert np.array_equal(llm.logits(np.array(ids)), logits)
     kept = logits.copy()

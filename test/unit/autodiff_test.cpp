@@ -537,6 +537,14 @@ std::vector<Case> contraction_cases() {
         {"two contracted", op, {{{2, 3, 4}}, {{4, 5, 3}}}, plain(op, dot({1, 2, 2, 0}))},
         {"two contracted, other order", op, {{{2, 3, 4}}, {{4, 5, 3}}}, plain(op, dot({2, 0, 1, 2}))},
         {"everything", op, {{{2, 3}}, {{3, 2}}}, plain(op, dot({0, 1, 1, 0}))},
+        {"attention",
+         Op::k_attention,
+         {{{2, 4, 3}}, {{2, 5, 3}}, {{2, 5, 2}}},
+         [](GraphBuilder& builder, const Values& params) {
+             Values operands = params;
+             operands.push_back(builder.constant_int(1));
+             return Values{builder.make(Op::k_attention, operands)};
+         }},
         {"only batches", op, {{{2, 3}}, {{3, 2}}}, plain(op, dot({}, {0, 1, 1, 0}))},
     };
 }

@@ -108,6 +108,7 @@ public:
                                                      " tokens, the context " + std::to_string(limit));
         }
         options.context = std::max<int64_t>(1, std::min(wanted, limit));
+        options.pack_after_first_call = true;
         auto begin = process_seconds();
         EMBER_TRY(session_, model::LlamaSession::make(file_, options));
         load_seconds_ = process_seconds() - begin;

@@ -12,8 +12,8 @@ using Json = nlohmann::ordered_json;
 
 std::string_view kind_name(ir::OpKind kind) {
     static constexpr std::string_view kNames[] = {
-        "map",    "cast",  "source", "scalar",  "reduce", "arg_reduce", "scan", "contract", "view",   "pad",
-        "concat", "split", "gather", "scatter", "update", "sort",       "find", "control",  "assert", "host"};
+        "map",    "cast",  "source", "scalar",  "reduce", "arg_reduce", "scan", "contract", "attention", "view", "pad",
+        "concat", "split", "gather", "scatter", "update", "sort",       "find", "control",  "assert",    "host"};
     static_assert(std::size(kNames) == static_cast<size_t>(ir::OpKind::kHost) + 1);
     return kNames[static_cast<size_t>(kind)];
 }

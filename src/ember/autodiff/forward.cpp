@@ -5,6 +5,7 @@
 
 #include "ember/autodiff/reverse.h"
 #include "ember/ir/append.h"
+#include "ember/ir/attention.h"
 
 namespace ember::autodiff {
 namespace {
@@ -82,6 +83,7 @@ private:
     /// The same op with tangents in place of the first `count` operands.
     Status linear(const Node& node, size_t count);
     Status dot(const Node& node);
+    Status attention(const Node& node);
     Status reduce_prod(const Node& node);
     Status reduce_extreme(const Node& node);
     Status cumprod(const Node& node);
@@ -122,6 +124,8 @@ Status Forward::differentiate(const Node& node) {
                                                                                 : Status(no_derivative(node));
         case Op::k_dot_general:
             return dot(node);
+        case Op::k_attention:
+            return attention(node);
         case Op::k_reduce_prod:
             return reduce_prod(node);
         case Op::k_reduce_max:
@@ -169,6 +173,23 @@ Status Forward::map(const Node& node) {
         sum = sum == kNone ? part : graph_.make(Op::k_add, {sum, part});
     }
     set(node, sum == kNone ? zeros_like(graph_, node.result()) : broadcast_like(graph_, sum, node.result()));
+    return {};
+}
+
+Status Forward::attention(const Node& node) {
+    const Values operands = node.operands;
+    ir::AttentionParts parts = ir::attention_parts(graph_, operands);
+    Values changed = operands;
+    for (size_t k = 0; k < 3; ++k) {
+        changed[k] = tangent(operands[k]);
+    }
+    ir::AttentionParts change = ir::attention_parts(graph_, changed);  // of it all but the weights
+    ValueId scores = graph_.make(
+        Op::k_add, {ir::score(graph_, change.grouped, parts.keys), ir::score(graph_, parts.grouped, change.keys)});
+    ValueId weights = ir::softmax_change(graph_, parts.weights, scores);
+    ValueId mixed = graph_.make(
+        Op::k_add, {ir::weigh(graph_, weights, parts.values), ir::weigh(graph_, parts.weights, change.values)});
+    set(node, ir::join_heads(graph_, mixed, operands[0]));
     return {};
 }
 

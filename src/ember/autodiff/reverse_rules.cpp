@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ember/autodiff/reverse.h"
+#include "ember/ir/attention.h"
 
 namespace ember::autodiff {
 namespace {
@@ -212,6 +213,32 @@ Status dot_rule(Reverse& sweep, const Node& node) {
     }
     dot_side(sweep, node, 0);
     dot_side(sweep, node, 1);
+    return {};
+}
+
+Status attention_rule(Reverse& sweep, const Node& node) {
+    GraphBuilder& graph = sweep.graph;
+    const std::vector<ValueId> operands = node.operands;
+    DType dtype = graph.type(operands[0]).dtype;
+    ir::AttentionParts parts = ir::attention_parts(graph, operands);
+    ValueId g = ir::split_heads(graph, sweep.cotangent(node.result()), parts);
+    auto dot = [&](ValueId x, ValueId y, Axes contract, Axes batch) {
+        return graph.make(Op::k_dot_general, {x, y}, {{"contract", std::move(contract)}, {"batch", std::move(batch)}});
+    };
+    auto add = [&](size_t k, ValueId value) {
+        DType own = graph.type(operands[k]).dtype;
+        sweep.add(operands[k], own == dtype ? value : graph.make(Op::k_cast, {value}, {{"dtype", own}}));
+    };
+    ValueId of_scores = ir::softmax_change(graph, parts.weights, ir::score_of_values(graph, g, parts.values));
+    if (sweep.wants(operands[0])) {
+        add(0, ir::join_heads(graph, ir::weigh(graph, of_scores, parts.keys), operands[0]));
+    }
+    if (sweep.wants(operands[1])) {
+        add(1, dot(of_scores, parts.grouped, {1, 0, 2, 2}, {0, 1}));
+    }
+    if (sweep.wants(operands[2])) {
+        add(2, dot(parts.weights, g, {1, 1, 2, 2}, {0, 0}));
+    }
     return {};
 }
 
@@ -490,6 +517,7 @@ constexpr Row kRows[] = {
     {Op::k_cumsum, cumsum_rule},
     {Op::k_cumprod, cumprod_rule},
     {Op::k_dot_general, dot_rule},
+    {Op::k_attention, attention_rule},
     {Op::k_transpose, transpose_rule},
     {Op::k_reshape, reshape_rule},
     {Op::k_broadcast, broadcast_rule},

@@ -673,6 +673,7 @@ private:
         using Kind = lower::CallRuntime::Argument::Kind;
         switch (a.kind) {
             case Kind::kBuffer:
+            case Kind::kRead:
                 return a.value < 0 ? b_.getInt64(0)
                                    : b_.CreatePtrToInt(pointer(static_cast<BufferId>(a.value)), b_.getInt64Ty());
             case Kind::kScalar:
@@ -695,8 +696,10 @@ private:
             b_.CreateStore(arguments[k], element(array, b_.getInt64Ty(), k));
         }
         Value* given = call_runtime(kCall, b_.getInt64Ty(), {b_.getInt32(static_cast<uint32_t>(number)), array});
-        fail_if(b_.CreateICmpEQ(given, b_.getInt64(static_cast<uint64_t>(runtime::kFunctionOutOfMemory))),
-                b_.getInt32(static_cast<uint32_t>(runtime::kArtifactOutOfMemory)));
+        if (step.may_fail) {
+            fail_if(b_.CreateICmpEQ(given, b_.getInt64(static_cast<uint64_t>(runtime::kFunctionOutOfMemory))),
+                    b_.getInt32(static_cast<uint32_t>(runtime::kArtifactOutOfMemory)));
+        }
         if (step.result >= 0) {
             scalars_[static_cast<size_t>(step.result)] = given;
         }

@@ -41,6 +41,7 @@ Result<Results> evaluate_reduce(const Call& call);
 Result<Results> evaluate_arg_reduce(const Call& call);
 Result<Results> evaluate_scan(const Call& call);
 Result<Results> evaluate_contract(const Call& call);
+Result<Results> evaluate_attention(const Call& call);
 Result<Results> evaluate_view(const Call& call);
 Result<Results> evaluate_pad(const Call& call);
 Result<Results> evaluate_concat(const Call& call);

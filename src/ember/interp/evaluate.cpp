@@ -176,6 +176,8 @@ Result<Results> run_simple(const Call& call) {
             return evaluate_scan(call);
         case ir::OpKind::kContract:
             return evaluate_contract(call);
+        case ir::OpKind::kAttention:
+            return evaluate_attention(call);
         case ir::OpKind::kView:
             return evaluate_view(call);
         case ir::OpKind::kPad:

@@ -50,6 +50,7 @@ private:
     Result<Types> take_along();
     Result<Types> scatter();
     Result<Types> update_slice();
+    Result<Types> attention();
     Result<Types> sort();
     Result<Types> searchsorted();
     Result<Types> find();
@@ -153,6 +154,8 @@ Result<Types> Inference::infer() {
             return along_axis();
         case OpKind::kContract:
             return contract();
+        case OpKind::kAttention:
+            return attention();
         case OpKind::kView:
             return view();
         case OpKind::kPad:
@@ -674,6 +677,32 @@ Result<Types> Inference::update_slice() {
         }
     }
     return Types{x};
+}
+
+Result<Types> Inference::attention() {
+    const TensorType& q = operand(0);
+    const TensorType& keys = operand(1);
+    const TensorType& values = operand(2);
+    EMBER_CHECKED(need_scalar_int(3));
+    bool stored = keys.dtype == q.dtype || keys.dtype == DType::kF16;
+    if (!is_float(q.dtype) || !stored || values.dtype != keys.dtype) {
+        return fail(Code::kType, "needs floating-point queries, and keys and values of their dtype or f16");
+    }
+    if (q.rank() != 3 || keys.rank() != 3 || values.rank() != 3) {
+        return fail(Code::kShape, "needs three axes of q, keys and values");
+    }
+    Dim heads = q.shape[1];
+    Dim kv_heads = keys.shape[0];
+    auto differ = [](Dim a, Dim b) { return a.is_static() && b.is_static() && a != b; };
+    bool divides =
+        !heads.is_static() || !kv_heads.is_static() || (kv_heads.size() > 0 && heads.size() % kv_heads.size() == 0);
+    if (!divides || differ(kv_heads, values.shape[0])) {
+        return fail(Code::kShape, "the number of heads must be a multiple of that of keys and values");
+    }
+    if (differ(q.shape[2], keys.shape[2]) || differ(keys.shape[1], values.shape[1])) {
+        return fail(Code::kShape, "keys must be as long as queries, and as many as values");
+    }
+    return Types{{q.dtype, {q.shape[0], heads, values.shape[2]}}};
 }
 
 bool compatible(const TensorType& a, const TensorType& b) {

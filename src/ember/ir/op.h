@@ -26,6 +26,7 @@ enum class OpKind : uint8_t {
     kArgReduce,
     kScan,
     kContract,
+    kAttention,
     kView,
     kPad,
     kConcat,

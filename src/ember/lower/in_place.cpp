@@ -65,9 +65,10 @@ struct Accesses {
     }
     void runtime(auto& s) {
         for (auto& argument : s.arguments) {
-            if (argument.kind == std::remove_cvref_t<decltype(argument)>::Kind::kBuffer && argument.value >= 0) {
+            if (argument.is_buffer()) {
+                using Kind = std::remove_cvref_t<decltype(argument)>::Kind;
                 auto buffer = static_cast<BufferId>(argument.value);
-                f(buffer, Access::kWritten);
+                f(buffer, argument.kind == Kind::kRead ? Access::kRead : Access::kWritten);
                 if constexpr (!std::is_const_v<std::remove_reference_t<decltype(argument)>>) {
                     argument.value = buffer;
                 }
@@ -478,6 +479,9 @@ bool may_fail(const Step& step, const LoweredModule& module) {
     }
     if (const auto* loop = std::get_if<Loop>(&step)) {
         return callee(loop->body);
+    }
+    if (const auto* call = std::get_if<CallRuntime>(&step)) {
+        return call->may_fail;
     }
     bool cannot = std::holds_alternative<ComputeScalar>(step) || std::holds_alternative<Launch>(step) ||
                   std::holds_alternative<Gemm>(step) || std::holds_alternative<QuantizedMatmul>(step) ||

@@ -143,6 +143,7 @@ private:
     void emit_contract(const ir::Node& node);
     bool emit_gemm(const ir::Node& node);
     void emit_quantized_matmul(const ir::Node& node);
+    void emit_attention(const ir::Node& node);
     void emit_dequantize(const ir::Node& node);
     void emit_concat(const ir::Node& node);
     void emit_update_slice(const ir::Node& node);

@@ -34,7 +34,7 @@ void for_each_buffer(const Program& program, const Step& step, F f) {
         f(s->index);
     } else if (const auto* s = std::get_if<CallRuntime>(&step)) {
         for (const CallRuntime::Argument& argument : s->arguments) {
-            if (argument.kind == CallRuntime::Argument::Kind::kBuffer && argument.value >= 0) {
+            if (argument.is_buffer()) {
                 f(static_cast<BufferId>(argument.value));
             }
         }

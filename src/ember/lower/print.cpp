@@ -162,7 +162,7 @@ struct Printer {
     void operator()(const CallRuntime& s) {
         text += (s.result < 0 ? "" : "s" + std::to_string(s.result) + " = ") + std::string(s.function) + " (";
         for (size_t i = 0; i < s.arguments.size(); ++i) {
-            static constexpr std::string_view kPrefixes[] = {"b", "s", ""};
+            static constexpr std::string_view kPrefixes[] = {"b", "b", "s", ""};
             const CallRuntime::Argument& argument = s.arguments[i];
             text += (i == 0 ? "" : " ") + std::string(kPrefixes[static_cast<int>(argument.kind)]) +
                     std::to_string(argument.value);

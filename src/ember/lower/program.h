@@ -116,12 +116,15 @@ struct CheckIndices {
 /// one, becomes; -1 ends the run: memory is out.
 struct CallRuntime {
     struct Argument {
-        enum class Kind : uint8_t { kBuffer, kScalar, kNumber } kind;
-        int64_t value;  // a BufferId, -1: none; a ScalarId of an i64; the number
+        enum class Kind : uint8_t { kBuffer, kRead, kScalar, kNumber } kind;
+        int64_t value;  // a BufferId, -1: none, one that is only read; a ScalarId of an i64; the number
+
+        bool is_buffer() const { return (kind == Kind::kBuffer || kind == Kind::kRead) && value >= 0; }
     };
     std::string_view function;
     std::vector<Argument> arguments;
     ScalarId result = -1;
+    bool may_fail = true;
 };
 /// `lengths`: of each result that comes with its memory the kGiven scalar of each axis, of others nothing.
 struct CallFunction {

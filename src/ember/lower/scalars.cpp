@@ -220,6 +220,9 @@ ScalarId Lowering::made_dim(ValueId value, size_t axis) {
             }
             break;
         }
+        case Op::k_attention:
+            id = operand_dim(axis == 2 ? 2 : 0, axis);
+            break;
         case Op::k_take_along:
         case Op::k_searchsorted:
             id = operand_dim(1, axis);

@@ -181,6 +181,8 @@ void Lowering::emit_opaque(const Node& node) {
     switch (node.op) {
         case Op::k_dot_general:
             return emit_contract(node);
+        case Op::k_attention:
+            return emit_attention(node);
         case Op::k_concat:
             return emit_concat(node);
         case Op::k_update_slice:

@@ -1,6 +1,7 @@
 // The pass decompose: ops that others express. What remains after it: every op but square, reciprocal, clamp and
 // those splits whose lengths are numbers; searchsorted without a sorter; nonzero and unique of vectors, unique of the
-// rows of a matrix.
+// rows of a matrix; attention of f32.
+#include "ember/ir/attention.h"
 #include "ember/ir/formula.h"
 #include "ember/rewrite/passes.h"
 #include "ember/rewrite/rebuild.h"
@@ -143,6 +144,24 @@ Values decompose_unique(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
     return results;
 }
 
+/// What the runtime's attention does not take.
+Values decompose_attention(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
+    ValueId q = spec.operands[0];
+    ir::DType stored = builder.type(spec.operands[1]).dtype;
+    if (builder.type(q).dtype == ir::DType::kF32 && (stored == ir::DType::kF32 || stored == ir::DType::kF16)) {
+        return {};
+    }
+    ValueId first = spec.operands[3];
+    ValueId end = builder.make(Op::k_add, {first, builder.dim_value(q, 0)});
+    ValueId begins_inside = builder.make(Op::k_ge, {first, builder.constant_int(0)});
+    ValueId ends_inside = builder.make(Op::k_le, {end, builder.dim_value(spec.operands[1], 1)});
+    std::vector<ValueId> operands = spec.operands;
+    operands[0] = builder.make(Op::k_assert, {q, begins_inside, ends_inside},
+                               {{"message", std::string("attention: tokens outside the positions of keys")}});
+    ir::AttentionParts parts = ir::attention_parts(builder, operands);
+    return {ir::join_heads(builder, ir::weigh(builder, parts.weights, parts.values), q)};
+}
+
 Values decompose_node(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
     switch (spec.op) {
         case Op::k_split:
@@ -153,6 +172,8 @@ Values decompose_node(ir::GraphBuilder& builder, const ir::NodeSpec& spec) {
             return decompose_nonzero(builder, spec);
         case Op::k_unique:
             return decompose_unique(builder, spec);
+        case Op::k_attention:
+            return decompose_attention(builder, spec);
         default:
             break;
     }
