@@ -66,6 +66,8 @@ def translation_of(op):
     try:
         return _known[cls]
     except KeyError:
+        if cls.__module__.startswith("pytensor.xtensor"):
+            from . import xtensor  # noqa: F401  it registers; most programs never load PyTensor's named axes
         found = next((OPS[base] for base in cls.__mro__ if base in OPS), None)
         _known[cls] = found
         return found

@@ -32,8 +32,10 @@ def is_tensor(variable):
 
 
 def is_dense(kind):
-    """Is this a type of arrays or scalars? The types of sparse matrices are derived from TensorType, too."""
-    return isinstance(kind, TensorType | ScalarType) and not hasattr(kind, "format")
+    """Is this a type of arrays or scalars, named axes or not? Types of sparse matrices are derived from TensorType."""
+    if isinstance(kind, TensorType | ScalarType):
+        return not hasattr(kind, "format")
+    return type(kind).__module__ == "pytensor.xtensor.type" and hasattr(kind, "dims")
 
 
 def type_of(variable):
