@@ -72,7 +72,7 @@ private:
         if (a_.type == KeyType::kF32) {
             return static_cast<const float*>(all) + at;
         }
-        kernels().half.f16_to_f32(static_cast<const uint16_t*>(all) + at, room, count * width);
+        kernels().attention.widen(static_cast<const uint16_t*>(all) + at, room, count * width);
         return room;
     }
 

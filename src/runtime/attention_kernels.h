@@ -2,6 +2,7 @@
 // Tests: test/unit/attention_test.cpp, under every instruction set of the host.
 #pragma once
 
+#include "runtime/half_bits.h"
 #include "runtime/kernels.h"
 #include "runtime/vec.h"
 
@@ -129,7 +130,32 @@ inline void weighted_rows(int64_t r, int64_t n, int64_t width, const float* p, i
     }
 }
 
-constexpr AttentionKernels kAttentionKernels = {exp_row, weighted_rows};
+/// f16 to f32, and what follows later is fetched: keys and values come from memory once.
+inline void widen(const uint16_t* from, float* to, int64_t n) {
+    constexpr int64_t kAhead = 4096 / sizeof(uint16_t);
+    constexpr int64_t kLine = 64 / sizeof(uint16_t);
+    int64_t i = 0;
+    for (; i + kLine <= n; i += kLine) {
+        __builtin_prefetch(from + i + kAhead);
+        EMBER_UNROLL
+        for (int64_t v = 0; v < kLine; v += kLanes<float>) {
+#if defined(__AVX512F__)
+            store(to + i + v, (VecF32)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i*)(from + i + v))));
+#elif defined(__AVX2__)
+            store(to + i + v, (VecF32)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i*)(from + i + v))));
+#else
+            for (int64_t lane = 0; lane < kLanes<float>; ++lane) {
+                to[i + v + lane] = half_bits::f16_to_f32(from[i + v + lane]);
+            }
+#endif
+        }
+    }
+    for (; i < n; ++i) {
+        to[i] = half_bits::f16_to_f32(from[i]);
+    }
+}
+
+constexpr AttentionKernels kAttentionKernels = {exp_row, weighted_rows, widen};
 
 }  // namespace
 }  // namespace ember::runtime

@@ -84,10 +84,12 @@ struct PackedKernels {
     PackedTypeKernels type[kQTypeCount];
 };
 
+/// What attention_kernels.h defines.
 struct AttentionKernels {
     float (*exp_row)(float* s, int64_t n, int64_t room, float* most);
     void (*weighted_rows)(int64_t r, int64_t n, int64_t width, const float* p, int64_t p_stride, const float* rows,
                           float* o);
+    void (*widen)(const uint16_t* from, float* to, int64_t n);
 };
 
 struct Kernels {

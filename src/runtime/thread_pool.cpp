@@ -20,6 +20,15 @@ namespace {
 constexpr std::chrono::nanoseconds kHelperSpin{30'000};
 // A helper that was preempted inside a range is waited for asleep: the kernel then moves it onto the caller's core.
 constexpr std::chrono::nanoseconds kCallerSpin{15'000};
+// On a busy machine the kernel wakes a helper on its caller's core, where each waits for the other, and leaves it
+// there: helpers keep off that core, as long as there is another for each of them. The caller may move, this often.
+constexpr std::chrono::nanoseconds kMoveInterval{2'000'000};
+// A helper that comes this much late, without having computed meanwhile, has lost its core to another program, for some
+// milliseconds each time: the caller works alone for a while, and longer where it happens again soon.
+constexpr std::chrono::nanoseconds kLate{50'000};
+constexpr std::chrono::nanoseconds kLeastAlone{4'000'000};
+constexpr std::chrono::nanoseconds kMostAlone{128'000'000};
+constexpr std::chrono::nanoseconds kSoon{250'000'000};
 
 void relax() {
 #if defined(__x86_64__)
@@ -90,15 +99,20 @@ private:
         std::atomic<uint32_t> asleep{0};
         Pool* pool = nullptr;
         int index = 0;
+        pthread_t thread{};
     };
 
     static void* helper_main(void* helper);
     void start_helpers(int count);
+    void keep_helpers_off_caller(std::chrono::steady_clock::time_point now);
     void wake_helpers(int count);
     uint64_t wait_for_job(Helper& self, uint32_t seen);
     bool join(uint64_t gate, int index);
     void leave();
-    void wait_for_helpers();
+    void wait_for_helpers(int wanted);
+    void wait_asleep();
+    std::chrono::nanoseconds computed_by(int helpers) const;
+    void work_alone_from(std::chrono::steady_clock::time_point now);
     void work();
     bool claim(int64_t& begin, int64_t& end);
 
@@ -114,6 +128,10 @@ private:
     int threads_ = 1;
     uint32_t generation_ = 0;
     int started_ = 0;
+    std::chrono::steady_clock::time_point alone_until_{};
+    std::chrono::steady_clock::time_point next_move_{};
+    int avoided_cpu_ = -1;
+    std::chrono::nanoseconds next_alone_ = kLeastAlone;
     Helper helpers_[kMaxThreads - 1];
 };
 
@@ -134,7 +152,13 @@ bool Pool::try_run(RangeFn fn, void* ctx, int64_t total, int64_t grain, int thre
     if (taken_.load(std::memory_order_relaxed) || taken_.exchange(true, std::memory_order_acquire)) {
         return false;
     }
+    const auto begin = std::chrono::steady_clock::now();
+    if (begin < alone_until_) {
+        taken_.store(false, std::memory_order_release);
+        return false;
+    }
     start_helpers(threads - 1);
+    keep_helpers_off_caller(begin);
     const int wanted = std::min(threads - 1, started_);
     fn_ = fn;
     ctx_ = ctx;
@@ -146,7 +170,7 @@ bool Pool::try_run(RangeFn fn, void* ctx, int64_t total, int64_t grain, int thre
     gate_.store(Gate::make(++generation_, wanted), std::memory_order_seq_cst);
     wake_helpers(wanted);
     work();
-    wait_for_helpers();
+    wait_for_helpers(wanted);
     taken_.store(false, std::memory_order_release);
     return true;
 }
@@ -162,15 +186,32 @@ void Pool::start_helpers(int count) {
         Helper& helper = helpers_[started_];
         helper.pool = this;
         helper.index = started_;
-        pthread_t thread;
-        if (pthread_create(&thread, nullptr, helper_main, &helper) != 0) {
+        if (pthread_create(&helper.thread, nullptr, helper_main, &helper) != 0) {
             break;
         }
-        pthread_setname_np(thread, "ember");
-        pthread_detach(thread);
+        pthread_setname_np(helper.thread, "ember");
+        pthread_detach(helper.thread);
+        avoided_cpu_ = -1;
         ++started_;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Pool::keep_helpers_off_caller(std::chrono::steady_clock::time_point now) {
+    const int cpu = sched_getcpu();
+    if (cpu < 0 || cpu == avoided_cpu_ || (avoided_cpu_ >= 0 && now < next_move_)) {
+        return;
+    }
+    avoided_cpu_ = cpu;
+    next_move_ = now + kMoveInterval;
+    cpu_set_t cpus;
+    if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof cpus, &cpus) != 0 || CPU_COUNT(&cpus) <= started_) {
+        return;
+    }
+    CPU_CLR(static_cast<size_t>(cpu), &cpus);
+    for (int i = 0; i < started_; ++i) {
+        pthread_setaffinity_np(helpers_[i].thread, sizeof cpus, &cpus);
+    }
 }
 
 void Pool::wake_helpers(int count) {
@@ -232,12 +273,23 @@ void Pool::leave() {
     }
 }
 
-void Pool::wait_for_helpers() {
+void Pool::wait_for_helpers(int wanted) {
     const auto all_left = [&] { return Gate::joined(gate_.load(std::memory_order_seq_cst)) == 0; };
     gate_.fetch_and(~Gate::kOpen, std::memory_order_seq_cst);
     if (all_left() || spin_until(kCallerSpin, all_left)) {
         return;
     }
+    const auto begin = std::chrono::steady_clock::now();
+    const std::chrono::nanoseconds computed = computed_by(wanted);
+    wait_asleep();
+    const auto now = std::chrono::steady_clock::now();
+    if (now - begin > kLate && computed_by(wanted) - computed < (now - begin) / 2) {
+        work_alone_from(now);
+    }
+}
+
+void Pool::wait_asleep() {
+    const auto all_left = [&] { return Gate::joined(gate_.load(std::memory_order_seq_cst)) == 0; };
     for (;;) {
         caller_asleep_.store(1, std::memory_order_seq_cst);
         if (all_left()) {
@@ -246,6 +298,24 @@ void Pool::wait_for_helpers() {
         }
         futex_wait(caller_asleep_, 1);
     }
+}
+
+/// Processor time of the first helpers so far.
+std::chrono::nanoseconds Pool::computed_by(int helpers) const {
+    std::chrono::nanoseconds sum{0};
+    for (int i = 0; i < helpers; ++i) {
+        clockid_t clock;
+        timespec time;
+        if (pthread_getcpuclockid(helpers_[i].thread, &clock) == 0 && clock_gettime(clock, &time) == 0) {
+            sum += std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+        }
+    }
+    return sum;
+}
+
+void Pool::work_alone_from(std::chrono::steady_clock::time_point now) {
+    next_alone_ = now < alone_until_ + kSoon ? std::min(2 * next_alone_, kMostAlone) : kLeastAlone;
+    alone_until_ = now + next_alone_;
 }
 
 void Pool::work() {
