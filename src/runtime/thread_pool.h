@@ -1,10 +1,10 @@
 // The process-wide thread pool that kernels and generated loops run on.
 // Lazily started; the caller takes part and claims chunks from the same counter as the helpers, so a late or preempted
-// helper never holds work that the caller could do. Helpers spin for some microseconds, then sleep on a futex; they keep
-// off the caller's core, and where other programs take theirs, the caller works alone for a while.
-// Invariants: no exceptions, no allocation in a hot call; results of a kernel must not depend on how its range is cut.
-// A call made inside a running range, and a call that finds the pool taken by another thread, run on the caller alone.
-// The child of a fork gets a fresh pool. Tests: test/unit/runtime_test.cpp.
+// helper never holds work that the caller could do. Helpers spin for some microseconds, then sleep on a futex; they
+// keep off the caller's core, and where other programs take theirs, the caller works alone for a while. Invariants: no
+// exceptions, no allocation in a hot call; results of a kernel must not depend on how its range is cut. A call made
+// inside a running range, and a call that finds the pool taken by another thread, run on the caller alone. The child of
+// a fork gets a fresh pool. Tests: test/unit/runtime_test.cpp.
 #pragma once
 
 #include <cstdint>
